@@ -1,0 +1,160 @@
+/* passes/passes.h - the passes between frontend and code generation, and what they hand on.
+ *
+ * passes/pipeline.c calls them in this order, each once per graph:
+ *
+ *   simplify   removes dead nodes, merges equal ones, folds constants
+ *   grad       appends backward and update nodes (training graph)
+ *   simplify
+ *   fuse       groups pointwise nodes, and pointwise nodes in front of reductions, into one node with a body
+ *   kernels    inserts copies where a kernel needs another layout, chooses algorithms and workspace
+ *   storage    resolves views to storages, computes layouts, lists in-place permissions
+ *   order      fixes the default order: a schedule of runs and frees that keeps every activation
+ *   checkpoint inserts clones and frees until the schedule fits the budget
+ *   memplan    gives every storage an offset in the arena
+ *
+ * Nothing reorders, merges or re-aliases after checkpoint. No pass names an operator: they ask the op table. Passes take a scratch arena for
+ * what they do not hand on. */
+#ifndef REPRISE_PASSES_PASSES_H
+#define REPRISE_PASSES_PASSES_H
+
+#include "ir/ir.h"
+
+/* ---- rewriting the graph ---- */
+
+/* Requires a verified graph. Keeps effects, outputs, loss, requested gradients and the order of what stays. Folds nodes whose inputs
+ * are all uniform constants into constants, drops multiplications by one and the like, merges equal nodes (same operator,
+ * inputs, attributes, phase, recompute block; never random ones with different ids, never effects, never clones). */
+void simplify_graph(Graph *graph, MemoryArena *scratch);
+
+/* Appends the backward pass of graph->loss (reverse mode, contributions to one value summed in program order of its uses), fills
+ * graph->gradients, then appends updates: accumulators (accumulate > 1), clipping, optimizer. Adds optimizer and accumulator
+ * persistents to the module. Reports operators without gradient, all at once, at their locations. Phase of new nodes: PHASE_BACKWARD, PHASE_UPDATE. */
+void differentiate_graph(Graph *graph, MemoryArena *scratch);
+
+/* Groups pointwise nodes of one iteration shape and one phase into nodes with a body. A value that only its own group reads
+ * disappears. Constants are copied into every body that reads them. A decision never depends on budget or plan. */
+void fuse_graph(Graph *graph, MemoryArena *scratch);
+
+/* Makes every node executable: contractions get operands with one unit stride in the last two axes, hand-made kernels and reshapes get row-major
+ * inputs, by inserting copies; workspace in bytes is set. Later passes find only views that a layout can express. */
+void choose_kernels(Graph *graph, MemoryArena *scratch);
+
+/* ---- storage ---- */
+
+typedef enum StorageClass {
+  STORAGE_WEIGHT,     /* parameters and model state */
+  STORAGE_GRADIENT,   /* gradients of parameters, accumulators */
+  STORAGE_OPTIMIZER,
+  STORAGE_ACTIVATION, /* made in the forward phase and read in a later one */
+  STORAGE_TEMPORARY,  /* everything else that nodes make */
+  STORAGE_WORKSPACE,
+  STORAGE_INPUT,      /* model inputs and the control block */
+  STORAGE_CLASS_COUNT
+} StorageClass;
+
+const char *storage_class_name(StorageClass class);
+
+/* Bytes with one life: a value together with its views. */
+typedef struct Storage {
+  const char *name;   /* unique in its graph, stable, for people: name or module path of the value */
+  ValueId root;       /* the value that is not a view */
+  int64_t bytes;      /* rounded up to the alignment */
+  StorageClass class;
+  bool persistent;    /* weights, state, optimizer, accumulators, inputs: live before and after the step */
+  bool result;        /* live at the end: scalars that are logged */
+  NodeId producer;    /* NO_NODE for persistent ones */
+  Constraint constraint;
+} Storage;
+
+/* Where a value lies: storage and layout in elements. */
+typedef struct Layout {
+  int storage;
+  ViewLayout view;
+} Layout;
+
+/* Output `output` of node `node` may take the bytes of `host`, one of its input storages, where that is the last use. */
+typedef struct InplacePair {
+  NodeId node;
+  int host, output; /* storages of equal size */
+} InplacePair;
+
+typedef struct StorageTable {
+  int64_t alignment;
+  ARRAY(Storage) storages;
+  Layout *layouts; /* per value id of the graph */
+  ARRAY(InplacePair) inplace; /* in node order */
+} StorageTable;
+
+/* Layout of every value by following views; classes; in-place permissions. Inputs and persistents come first, in module order. */
+StorageTable *assign_storages(Graph *graph, int64_t alignment, MemoryArena *arena);
+
+/* ---- schedule (docs/design.md, section 7) ---- */
+
+typedef struct Step {
+  bool run;    /* run `node`, or free `storage` */
+  NodeId node;
+  int storage;
+  int into_count; /* outputs placed into the bytes of an input that ends here */
+  int into_outputs[MAX_OP_OUTPUTS], into_hosts[MAX_OP_OUTPUTS];
+} Step;
+
+typedef struct Anatomy {
+  int64_t bytes[STORAGE_CLASS_COUNT];
+} Anatomy;
+
+typedef struct Schedule {
+  ARRAY(Step) steps;
+  int64_t live_peak; /* by the counting rules, persistent storages included */
+  int64_t peak_step; /* index of the run step where it is reached first */
+  Anatomy anatomy;   /* of the live bytes there */
+} Schedule;
+
+/* Updates move up to right after the last node that needs what they overwrite; everything else keeps its place. Frees follow
+ * last uses, outputs take the bytes of inputs that end where permitted. View nodes are not in the schedule. */
+Schedule *order_graph(Graph *graph, const StorageTable *table, MemoryArena *arena);
+/* Replays a schedule: sets peak and anatomy; NULL, or what is wrong with it. live_bytes (may be NULL) gets the bytes live during each step. */
+const char *replay_schedule(const Graph *graph, const StorageTable *table, Schedule *schedule, int64_t *live_bytes,
+                            MemoryArena *arena);
+
+/* ---- memory map ---- */
+
+typedef struct MemoryMap {
+  int64_t *offsets;           /* per storage, bytes from the start of the arena */
+  int64_t *workspace_offsets; /* per node, -1: none */
+  int64_t control_offset;     /* the control block, 64 bytes */
+  int64_t persistent_bytes;   /* persistent section: [0, persistent_bytes) */
+  int64_t arena_bytes;
+} MemoryMap;
+
+/* Persistent storages (shared by the module's graphs, same offsets in each) first, then transients packed by lifetime. */
+MemoryMap *plan_memory(const Graph *graph, const StorageTable *table, const Schedule *schedule, MemoryArena *arena);
+/* Sweeps the map with code of its own: NULL, or the first two storages that overlap while both live. */
+const char *check_memory(const Graph *graph, const StorageTable *table, const Schedule *schedule, const MemoryMap *map,
+                         MemoryArena *arena);
+
+/* ---- the whole ---- */
+
+typedef struct CompiledGraph {
+  Graph *graph;
+  StorageTable *table;
+  Schedule *schedule;
+  MemoryMap *map;
+} CompiledGraph;
+
+typedef struct Compilation {
+  Module *module;
+  int64_t alignment; /* of the target */
+  int64_t budget;    /* bytes, -1: none */
+  CompiledGraph train, evaluation; /* graph NULL where the module has none */
+  int64_t arena_bytes;             /* the larger of the two */
+} Compilation;
+
+typedef struct PipelineOptions {
+  int64_t alignment, budget;
+  const char *dump_pass; /* print the module after this pass to stdout, or NULL */
+} PipelineOptions;
+
+/* passes/pipeline.c. NULL after errors were reported. */
+Compilation *compile_module(Module *module, const PipelineOptions *options);
+
+#endif
