@@ -162,25 +162,26 @@ static bool step_drops(const PlanStep *step, int32_t storage) {
   return false;
 }
 
-/* How often each storage was made and kept (drops do not count), and whether it is live when the first stage begins or
- * the first storage is made again. */
+/* How often each storage was made and kept (drops do not count), and whether it is live between the last node before
+ * the first stage and whatever runs next. */
 static void count_makings(const PlanGraph *graph, const Plan *plan, int32_t *made, bool *live) {
-  bool before = true;
+  bool forward = true, last_ran = graph->first_stage == 0;
   for (int64_t i = 0; i < plan->steps.count; i++) {
     const PlanStep *step = &plan->steps.items[i];
     if (step->kind == PLAN_FREE) {
-      if (before) live[step->target] = false;
+      if (forward) live[step->target] = false;
       continue;
     }
     const PlanNode *node = &graph->nodes.items[step->target];
-    if (step->target >= graph->first_stage) before = false;
+    forward = forward && !last_ran;
+    last_ran = last_ran || step->target == graph->first_stage - 1;
+    for (int32_t p = 0; p < step->into_count && forward; p++) live[step->into[p].host] = false;
     for (int32_t o = 0; o < node->output_count; o++) {
       int32_t output = node->outputs[o];
       if (step_drops(step, output)) continue;
-      if (made[output]++ > 0) before = false;
-      if (before) live[output] = true;
+      made[output]++;
+      if (forward) live[output] = true;
     }
-    for (int32_t p = 0; p < step->into_count && before; p++) live[step->into[p].host] = false;
   }
 }
 
