@@ -83,6 +83,7 @@ Attribute attribute_none(AttributeKind kind);
 
 typedef int32_t ValueId;
 typedef int32_t NodeId;
+typedef ARRAY(int32_t) ValueIds;
 
 typedef enum ValueKind {
   VALUE_RESULT,     /* made by a node */
@@ -181,6 +182,8 @@ struct Graph {
   const char *module_path;
   Location location;
   int32_t recompute_block, recompute_block_count;
+  StringMap random_ordinals; /* module path -> random operators built there so far */
+  ValueIds input_values, persistent_values; /* value id + 1 by index, 0: not asked for yet */
   ARRAY(int64_t) recompute_parents; /* block b (1-based) lies directly in block recompute_parents.items[b - 1] */
 };
 
