@@ -115,6 +115,13 @@ ValueId build_concat(Graph *graph, int count, const ValueId *values, int axis) {
   return build_apply(graph, OP_concat, &along, count, values);
 }
 
+ValueId build_add(Graph *graph, ValueId a, ValueId b) { return BUILD(graph, add, a, b); }
+
+ValueId build_reciprocal(Graph *graph, ValueId x) {
+  if (x == NO_VALUE) return NO_VALUE;
+  return BUILD(graph, divide, build_constant(graph, value_type(graph, x)->dtype, 1), x);
+}
+
 void build_assign(Graph *graph, ValueId persistent, ValueId value) { BUILD(graph, assign, persistent, value); }
 
 bool build_split(Graph *graph, ValueId x, int64_t n, int axis, ValueId *parts) {

@@ -35,6 +35,13 @@ ValueId build_concat(Graph *graph, int count, const ValueId *values, int axis);
 /* persistent <- value at the end of the step. */
 void build_assign(Graph *graph, ValueId persistent, ValueId value);
 
+ValueId build_add(Graph *graph, ValueId a, ValueId b);
+/* 1 / x */
+ValueId build_reciprocal(Graph *graph, ValueId x);
+/* ir/optimizers.c: scale · min(1, limit / (‖scale · gradients‖ + 1e-6)), the norm over all of them together, f32 [];
+ * scale may be NO_VALUE for one. */
+ValueId build_clip_scale(Graph *graph, int count, const ValueId *gradients, ValueId scale, double limit);
+
 /* ir/rearrange.c: "b t (h d) -> b h t d" with sizes of named axes (names[i] = sizes[i]); reports at graph->location. */
 ValueId build_rearrange(Graph *graph, ValueId x, const char *pattern, int count, const char *const *names,
                         const int64_t *sizes);

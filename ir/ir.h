@@ -163,6 +163,7 @@ typedef struct GraphOutput {
 typedef struct GraphGradient {
   const char *name; /* of what it is the gradient */
   ValueId of, gradient;
+  ValueId divisor; /* scalar that the gradient is still to be divided by (accumulated `loss a per b`), or NO_VALUE */
 } GraphGradient;
 
 typedef struct Module Module;

@@ -102,3 +102,19 @@ void update_adamw(Graph *graph, int parameter, ValueId gradient, ValueId scale, 
   update_moments(graph, parameter, w, scaled(graph, gradient, scale), lr,
                  settings[op_attribute_index(OP_adamw, "betas")].numbers, setting(OP_adamw, settings, "eps"));
 }
+
+/* ---- clipping by the global norm (Pascanu et al. 2013), with PyTorch's constant ---- */
+
+ValueId build_clip_scale(Graph *graph, int count, const ValueId *gradients, ValueId scale, double limit) {
+  ValueId total = NO_VALUE;
+  for (int i = 0; i < count; i++) {
+    ValueId squares = build_reduce(graph, OP_sum, BUILD(graph, square, gradients[i]), -1, NULL, false);
+    total = total == NO_VALUE ? squares : BUILD(graph, add, total, squares);
+  }
+  if (total == NO_VALUE) return scale;
+  DataType dtype = value_type(graph, total)->dtype;
+  ValueId norm = scaled(graph, BUILD(graph, sqrt, total), scale);
+  ValueId ratio = BUILD(graph, divide, build_constant(graph, dtype, limit),
+                        BUILD(graph, add, norm, build_constant(graph, dtype, 1e-6)));
+  return scaled(graph, BUILD(graph, minimum, ratio, build_constant(graph, dtype, 1)), scale);
+}

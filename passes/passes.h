@@ -26,7 +26,7 @@
  * inputs, attributes, phase, recompute block; never random ones with different ids, never effects, never clones). */
 void simplify_graph(Graph *graph, MemoryArena *scratch);
 
-/* Appends the backward pass of graph->loss (reverse mode, contributions to one value summed in program order of its uses), fills
+/* Appends the backward pass of graph->loss (reverse mode, contributions to one value summed in reverse program order of its uses), fills
  * graph->gradients, then appends updates: accumulators (accumulate > 1), clipping, optimizer. Adds optimizer and accumulator
  * persistents to the module. Reports operators without gradient, all at once, at their locations. Phase of new nodes: PHASE_BACKWARD, PHASE_UPDATE. */
 void differentiate_graph(Graph *graph, MemoryArena *scratch);

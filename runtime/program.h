@@ -75,7 +75,8 @@ typedef enum RpObservableKind { RP_OBSERVE_LOSS, RP_OBSERVE_OUTPUT, RP_OBSERVE_G
 typedef struct RpObservable {
   RpObservableKind kind;
   RpTensor tensor; /* contiguous at tensor.offset right after step `step` of its program */
-  int64_t step;
+  int64_t step;    /* -1: before the first */
+  int64_t divisor_offset; /* an f32 scalar at that time that the values are to be divided by, or -1 */
 } RpObservable;
 
 /* One executed kernel of a program, in order. */

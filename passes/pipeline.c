@@ -1,0 +1,57 @@
+/* passes/pipeline.c - the compiler on one screen: every pass, in order. */
+#include "passes/passes.h"
+
+typedef struct Pipeline {
+  const PipelineOptions *options;
+  Module *module;
+  MemoryArena *scratch;
+} Pipeline;
+
+/* After each pass: scratch is forgotten, the graph is verified, and printed when --dump asks for this pass. */
+static void finish_pass(Pipeline *pipeline, const char *pass, const Graph *graph) {
+  const char *fault = diag_error_count() ? NULL : graph_verify(pipeline->scratch, graph);
+  if (fault) die("after %s of the %s graph: %s", pass, graph->evaluation ? "evaluation" : "training", fault);
+  if (pipeline->options->dump_pass && string_equal(pipeline->options->dump_pass, pass) &&
+      graph == (pipeline->module->train ? pipeline->module->train : graph))
+    fputs(module_print(pipeline->scratch, pipeline->module), stdout);
+  memory_arena_reset(pipeline->scratch);
+}
+
+static CompiledGraph compile_graph(Pipeline *pipeline, Graph *graph) {
+  MemoryArena *arena = pipeline->module->arena, *scratch = pipeline->scratch;
+  CompiledGraph result = {.graph = graph};
+  finish_pass(pipeline, "frontend", graph);
+  simplify_graph(graph, scratch);
+  finish_pass(pipeline, "simplify", graph);
+  if (!graph->evaluation) {
+    differentiate_graph(graph, scratch);
+    finish_pass(pipeline, "grad", graph);
+    if (diag_error_count()) return result;
+    simplify_graph(graph, scratch);
+  }
+  fuse_graph(graph, scratch);
+  finish_pass(pipeline, "fuse", graph);
+  choose_kernels(graph, scratch);
+  finish_pass(pipeline, "kernels", graph);
+  result.table = assign_storages(graph, pipeline->options->alignment, arena);
+  result.schedule = order_graph(graph, result.table, arena);
+  result.map = plan_memory(graph, result.table, result.schedule, arena);
+  const char *overlap = check_memory(graph, result.table, result.schedule, result.map, scratch);
+  if (overlap) die("memory map of the %s graph: %s", graph->evaluation ? "evaluation" : "training", overlap);
+  return result;
+}
+
+Compilation *compile_module(Module *module, const PipelineOptions *options) {
+  Pipeline pipeline = {.options = options, .module = module, .scratch = memory_arena_create()};
+  Compilation *compilation = NEW(module->arena, Compilation);
+  *compilation = (Compilation){.module = module, .alignment = options->alignment, .budget = options->budget};
+  if (module->train) compilation->train = compile_graph(&pipeline, module->train);
+  if (module->evaluation && !diag_error_count()) compilation->evaluation = compile_graph(&pipeline, module->evaluation);
+  memory_arena_destroy(pipeline.scratch);
+  if (diag_error_count()) return NULL;
+  const MemoryMap *train = compilation->train.map, *evaluation = compilation->evaluation.map;
+  if (train) compilation->arena_bytes = train->arena_bytes;
+  if (evaluation && evaluation->arena_bytes > compilation->arena_bytes)
+    compilation->arena_bytes = evaluation->arena_bytes;
+  return compilation;
+}
