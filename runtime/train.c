@@ -1,0 +1,126 @@
+/* The training loop. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/interrupt.h"
+#include "runtime/run.h"
+#include "runtime/schedule.h"
+#include "runtime/types.h"
+
+bool rp_run_phase(RpRun *run, const RpPhase *phase, RpStatus *status) {
+  const RpProgram *program = run->program;
+  RpContext *context = &run->context;
+  bool training = phase != &program->evaluation;
+  context->phase = phase;
+  context->observer = NULL;
+  if (training) rp_observe(context, &run->observation);
+  if (run->observation.trace.active) rp_trace_resume(&run->observation.trace);
+  phase->run(context);
+  int32_t fault = rp_control(context)->fault;
+  if (fault == 0) return true;
+  if (fault < 0 || fault > program->check_count) {
+    return rp_fail(status, RP_INTERNAL, "a kernel reported fault %d of %lld", fault, (long long)program->check_count);
+  }
+  const RpCheck *check = &program->checks[fault - 1];
+  return rp_fail(status, RP_BAD_DATA, "%s: %s (in step %lld)", check->source, check->message,
+                 (long long)rp_control(context)->update);
+}
+
+static void set_control(RpRun *run, int64_t micro_step) {
+  const RpProgram *program = run->program;
+  double override = program->learning_rate > 0 ? run->learning_rate / program->learning_rate : 1;
+  *rp_control(&run->context) =
+      (RpControl){.seed = run->seed,
+                  .micro_step = micro_step,
+                  .update = run->update + 1,
+                  .learning_rate_scale = (float)(rp_schedule_factor(&program->schedule, run->update) * override),
+                  .micro_steps = (int32_t)program->accumulate};
+}
+
+static void clear_accumulators(RpRun *run) {
+  const RpProgram *program = run->program;
+  for (int64_t i = 0; i < program->persistent_count; i++) {
+    const RpPersistent *persistent = &program->persistents[i];
+    if (persistent->role != RP_ACCUMULATOR) continue;
+    memset(run->context.arena + persistent->tensor.offset, 0, (size_t)rp_tensor_bytes(&persistent->tensor));
+  }
+}
+
+/* One update: `accumulate` micro-steps, then the update phase where there is one. `values` receives the scalars. */
+static bool run_update(RpRun *run, RpScalarSum *sums, double *values, RpStatus *status) {
+  const RpProgram *program = run->program;
+  const RpPhase *phase = &program->micro_step;
+  int64_t first = run->update * program->accumulate;
+  memset(sums, 0, (size_t)phase->scalar_count * sizeof *sums);
+  clear_accumulators(run);
+  for (int64_t micro_step = first; micro_step < first + program->accumulate; micro_step++) {
+    set_control(run, micro_step);
+    if (!rp_data_load(&run->training, program, micro_step, run->context.arena, status)) return false;
+    if (!rp_run_phase(run, phase, status)) return false;
+    rp_scalars_add(&run->context, phase, sums);
+  }
+  if (program->update.run) {
+    set_control(run, first + program->accumulate - 1);
+    if (!rp_run_phase(run, &program->update, status)) return false;
+  }
+  rp_scalars_finish(phase, sums, values);
+  run->update++;
+  return true;
+}
+
+/* Turns on what looks at this step: the first is dumped and measured, the second (or only) one traced. */
+static bool start_observing(RpRun *run, int64_t step, RpStatus *status) {
+  const RpOptions *options = run->options;
+  RpObservation *observation = &run->observation;
+  bool only = run->update + 1 == run->steps;
+  if (step == 0 && options->dump_grads &&
+      !rp_dump_start(&observation->dump, run->program, options->dump_grads, status)) {
+    return false;
+  }
+  observation->memory.poison = options->poison || (step == 0 && options->memory);
+  if (step == 0 && options->memory) rp_memory_start(&observation->memory, &run->context);
+  if (options->trace && step == (only && step == 0 ? 0 : 1)) rp_trace_start(&observation->trace);
+  return true;
+}
+
+static bool finish_observing(RpRun *run, double loss, RpStatus *status) {
+  RpObservation *observation = &run->observation;
+  if (observation->memory.measuring) rp_memory_finish(&observation->memory, &run->context);
+  if (observation->dump.active && !rp_dump_finish(&observation->dump, loss, status)) return false;
+  return !observation->trace.active || rp_trace_finish(&observation->trace, run->options->trace, status);
+}
+
+/* Seconds per step, an average in which the last ten steps count most. */
+static void report_step(RpRun *run, const double *values, double seconds, double *smoothed) {
+  const RpData *data = &run->training;
+  int64_t units = data->batch * run->program->accumulate * (data->texts ? data->window : 1);
+  *smoothed = *smoothed > 0 ? 0.9 * *smoothed + 0.1 * seconds : seconds;
+  RpProgress progress = {.step = run->update,
+                         .steps = run->steps,
+                         .phase = &run->program->micro_step,
+                         .scalars = values,
+                         .rate_unit = data->texts ? "tokens" : "samples",
+                         .now = rp_seconds()};
+  progress.learning_rate = run->learning_rate * rp_schedule_factor(&run->program->schedule, run->update - 1);
+  progress.rate = *smoothed > 0 ? (double)units / *smoothed : 0;
+  progress.seconds_left = *smoothed * (double)(run->steps - run->update);
+  rp_log_step(&run->log, &progress);
+}
+
+bool rp_train(RpRun *run, RpStatus *status) {
+  int64_t scalars = run->program->micro_step.scalar_count;
+  RpScalarSum *sums = rp_allocate(scalars, sizeof *sums, status);
+  double *values = rp_allocate(scalars, sizeof *values, status), smoothed = 0;
+  bool good = sums && values;
+  for (int64_t step = 0; good && run->update < run->steps && !rp_interrupted(); step++) {
+    double started = rp_seconds();
+    good = start_observing(run, step, status) && run_update(run, sums, values, status) &&
+           finish_observing(run, values[0], status);
+    if (good) report_step(run, values, rp_seconds() - started, &smoothed);
+  }
+  rp_dump_discard(&run->observation.dump);
+  rp_trace_discard(&run->observation.trace);
+  free(sums);
+  free(values);
+  return good;
+}
