@@ -92,6 +92,8 @@ ValueId build_cast(Graph *graph, ValueId x, DataType dtype) {
   return build_apply(graph, OP_cast, &to, 1, &x);
 }
 
+ValueId build_copy(Graph *graph, ValueId x) { return BUILD(graph, copy, x); }
+
 ValueId build_reduce(Graph *graph, Op op, ValueId x, int count, const int64_t *axes, bool keepdims) {
   Attribute attributes[] = {count < 0 ? attribute_none(ATTRIBUTE_INTS) : attribute_ints(count, axes),
                             attribute_bool(keepdims)};

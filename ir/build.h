@@ -27,6 +27,8 @@ ValueId build_index(Graph *graph, ValueId x, int axis, int64_t index);
 /* Broadcast to a shape. */
 ValueId build_expand(Graph *graph, ValueId x, int rank, const int64_t *dims);
 ValueId build_cast(Graph *graph, ValueId x, DataType dtype);
+/* The same elements in row-major order. */
+ValueId build_copy(Graph *graph, ValueId x);
 /* Reduction (sum, mean, max, min) over the given axes, or over all with count < 0. */
 ValueId build_reduce(Graph *graph, Op op, ValueId x, int count, const int64_t *axes, bool keepdims);
 /* Sums over the axes along which `from` was broadcast, so that the result has the shape `to`. */

@@ -157,3 +157,20 @@ int op_attribute_index(Op op, const char *name) {
     if (string_equal(info->attributes[i].name, name)) return i;
   return -1;
 }
+
+bool op_neutral(Op op, int operand, double *value) {
+  static const struct {
+    Op op;
+    int operand;
+    double value;
+  } rows[] = {
+#define NEUTRAL(name, operand, value) {OP_##name, operand, value},
+#include "ir/ops.def"
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].op == op && rows[i].operand == operand) {
+      *value = rows[i].value;
+      return true;
+    }
+  return false;
+}

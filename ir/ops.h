@@ -2,7 +2,7 @@
 #ifndef REPRISE_IR_OPS_H
 #define REPRISE_IR_OPS_H
 
-enum { MAX_POINTWISE_INPUTS = 4, MAX_OP_INPUTS = 8, MAX_OP_ATTRIBUTES = 8, MAX_OP_OUTPUTS = 4 };
+enum { MAX_POINTWISE_INPUTS = 4, MAX_OP_INPUTS = 8, MAX_OP_ATTRIBUTES = 8, MAX_OP_OUTPUTS = 8 };
 
 /* Operators, in the order of the table. 0 is none. */
 typedef enum Op {
@@ -121,6 +121,9 @@ const OpInfo *op_info(Op op);
 Op op_find(const char *name);
 /* Index of an attribute by name, or -1. */
 int op_attribute_index(Op op, const char *name);
+/* A constant that as operand `operand` leaves the other operand as it is, bit for bit (the sign of a zero matters for
+ * reals); false when there is none. */
+bool op_neutral(Op op, int operand, double *value);
 static inline bool op_has(Op op, OpProperty property) { return (op_info(op)->properties & property) != 0; }
 static inline OpKind op_kind(Op op) { return op_info(op)->kind; }
 
