@@ -2,6 +2,7 @@
 #include "passes/planner/solver.h"
 
 #include "passes/planner/exact.h"
+#include "passes/planner/retain_ilp.h"
 
 typedef struct Solver {
   MemoryArena *arena;
@@ -11,25 +12,27 @@ typedef struct Solver {
   SolveResult result;
 } Solver;
 
-static void offer(Solver *solver, RunList runs) {
+static void offer(void *ctx, RunList runs) {
+  Solver *solver = ctx;
+  double cost = runs_cost(solver->graph, runs.items, runs.count);
+  if (solver->result.best && solver->result.best->cost <= cost) return;
   Plan *plan = plan_from_runs(solver->arena, solver->graph, runs.items, runs.count);
   plan->budget = solver->options->budget;
   solver->result.best = plan;
+  fprintf(stderr, "found %.4f%%\n", 100 * (plan->cost / plan->base_cost - 1));
   solver->events->plan(solver->events->context, plan);
+}
+static bool stop(void *ctx) {
+  Solver *s = ctx;
+  return s->events->interrupted(s->events->context);
 }
 
 SolveResult solve_plan(MemoryArena *arena, const PlanGraph *graph, const SolveOptions *options,
                        const SolveEvents *events) {
   Solver solver = {.arena = arena, .graph = graph, .options = options, .events = events};
-  ExactResult exact = exact_plan(arena, graph, options->budget, 2000000);
-  if (exact.status == EXACT_OPTIMAL) offer(&solver, exact.runs);
-  events->bound(events->context, exact.bound, PLAN_SCOPE_ORDER);
-  if (exact.status == EXACT_INFEASIBLE) {
-    int64_t b;
-    ExactResult small = exact_smallest(arena, graph, 2000000, &b);
-    fprintf(stderr, "smallest %lld status %d states %lld\n", (long long)b, small.status, (long long)small.states);
-  }
-  fprintf(stderr, "exact %d states %lld\n", exact.status, (long long)exact.states);
+  RetainIlpOptions o = {.budget = options->budget, .window = 20, .nodes = 100000, .iterations = 10000000, .gap = 1e-4};
+  RetainIlpEvents e = {.context = &solver, .found = offer, .stop = stop};
+  retain_ilp_solve(arena, graph, &o, &e);
   solver.result.reason = "optimal";
   return solver.result;
 }
