@@ -309,7 +309,8 @@ static void on_candidate(void *context, Mip *mip, const double *values) {
   RunList runs = extract_runs(ilp, values);
   int64_t *live = NEW_ARRAY(ilp->scratch, int64_t, runs.count);
   int64_t peak = runs_profile(ilp->scratch, ilp->graph, runs.items, runs.count, live);
-  fprintf(stderr,"cand peak %lld budget %lld cost %g rows %lld\n",(long long)peak,(long long)ilp->options->budget,runs_cost(ilp->graph,runs.items,runs.count),(long long)mip->rows.count);
+  fprintf(stderr, "cand peak %lld budget %lld cost %g rows %lld\n", (long long)peak, (long long)ilp->options->budget,
+          runs_cost(ilp->graph, runs.items, runs.count), (long long)mip->rows.count);
   if (peak <= ilp->options->budget)
     ilp->events->found(ilp->events->context, runs);
   else

@@ -1,7 +1,9 @@
 /* passes/planner/solver.c - the order in which the solvers are tried. */
 #include "passes/planner/solver.h"
 
+#include <stdlib.h>
 #include "passes/planner/exact.h"
+#include "passes/planner/local_search.h"
 #include "passes/planner/retain_ilp.h"
 
 typedef struct Solver {
@@ -33,6 +35,15 @@ SolveResult solve_plan(MemoryArena *arena, const PlanGraph *graph, const SolveOp
   RetainIlpOptions o = {.budget = options->budget, .window = 20, .nodes = 100000, .iterations = 10000000, .gap = 1e-4};
   RetainIlpEvents e = {.context = &solver, .found = offer, .stop = stop};
   retain_ilp_solve(arena, graph, &o, &e);
+  LocalSearchEvents le = {.context = &solver, .found = offer, .stop = stop};
+  for (int k = 1; k <= 4 && solver.result.best; k++) {
+    LocalSearchOptions lo = {.budget = options->budget,
+                             .iterations = atoi(getenv("LS") ? getenv("LS") : "100000"),
+                             .seed = (uint64_t)k,
+                             .heat = atof(getenv("HEAT") ? getenv("HEAT") : "0.5")};
+    local_search(arena, graph, plan_runs(arena, solver.result.best), &lo, &le);
+    fprintf(stderr, "ls round %d: %.4f%%\n", k, 100 * (solver.result.best->cost / solver.result.best->base_cost - 1));
+  }
   solver.result.reason = "optimal";
   return solver.result;
 }
