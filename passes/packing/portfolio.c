@@ -1,6 +1,7 @@
 /* passes/packing/portfolio.c - rules of rank and the runs over all of them. */
 #include "passes/packing/portfolio.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 typedef struct Ranked {
@@ -59,16 +60,21 @@ void rank_items(const Problem *problem, RankRule rule, int32_t *order) {
   memory_arena_destroy(arena);
 }
 
-void run_portfolio(Problem *problem, Skyline *skyline, int64_t goal, int64_t *work) {
+void log_rank_keys(const Problem *problem, RankRule rule, double *key) {
+  for (int32_t i = 0; i < problem->count; i++) key[i] = log(rank_key(problem, rule, i));
+}
+
+void run_portfolio(Problem *problem, int64_t goal, int64_t limit, int64_t *work) {
   MemoryArena *arena = memory_arena_create();
+  Skyline *skyline = skyline_create(arena, problem);
   int32_t *order = NEW_ARRAY(arena, int32_t, problem->count);
   int64_t *offset = NEW_ARRAY(arena, int64_t, problem->count);
-  for (int rule = 0; rule < RANK_COUNT && problem->makespan > goal; rule++) {
-    rank_items(problem, (RankRule)rule, order);
-    for (int pivot = 0; pivot < PIVOT_COUNT && problem->makespan > goal; pivot++) {
-      int64_t limit = problem->makespan == INT64_MAX ? INT64_MAX : problem->makespan - 1;
-      offer_packing(problem, offset, skyline_pack(skyline, order, (Pivot)pivot, limit, offset, work));
-    }
+  int64_t stop = limit < INT64_MAX - *work ? *work + limit : INT64_MAX;
+  for (int run = 0; run < RANK_COUNT * PIVOT_COUNT && problem->makespan > goal; run++) {
+    if (run > 0 && *work >= stop) break;
+    if (run % PIVOT_COUNT == 0) rank_items(problem, (RankRule)(run / PIVOT_COUNT), order);
+    int64_t below = problem->makespan == INT64_MAX ? INT64_MAX : problem->makespan - 1;
+    offer_packing(problem, offset, skyline_pack(skyline, order, (Pivot)(run % PIVOT_COUNT), below, offset, work));
   }
   memory_arena_destroy(arena);
 }

@@ -24,7 +24,11 @@ void rank_items(const Problem *problem, RankRule rule, int32_t *order);
 /* Sorts the items by decreasing key, ties by index. */
 void rank_by_key(const double *key, int32_t count, int32_t *order);
 
-/* Runs the skyline with every rule of rank and pivot until the makespan of the problem is at most `goal`. */
-void run_portfolio(Problem *problem, Skyline *skyline, int64_t goal, int64_t *work);
+/* The natural logarithm of each item's key under a rule, key[count]. */
+void log_rank_keys(const Problem *problem, RankRule rule, double *key);
+
+/* Runs the skyline with every rule of rank and pivot until the makespan of the problem is at most `goal`, or after
+ * about `limit` units of work, added to *work; the first run is always completed. */
+void run_portfolio(Problem *problem, int64_t goal, int64_t limit, int64_t *work);
 
 #endif

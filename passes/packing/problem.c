@@ -61,7 +61,11 @@ static int32_t compress_time(MemoryArena *arena, Piece *pieces, int32_t count, i
     pieces[i].lower = births[pieces[i].lower];
     pieces[i].upper = deaths[pieces[i].upper];
   }
-  qsort(pieces, (size_t)count, sizeof *pieces, compare_pieces);
+  for (int32_t i = 1; i < count; i++) {
+    if (compare_pieces(&pieces[i - 1], &pieces[i]) <= 0) continue;
+    qsort(pieces, (size_t)count, sizeof *pieces, compare_pieces);
+    break;
+  }
   return point + 1;
 }
 
@@ -209,12 +213,11 @@ ProblemList split_buffers(MemoryArena *arena, PackingBuffer *buffers, int64_t co
   return problems;
 }
 
-Problem restrict_problem(MemoryArena *arena, const Problem *from, const bool *keep) {
-  Part part = {NEW_ARRAY(arena, Piece, from->count), 0, 0, 0};
-  for (int32_t i = 0; i < from->count; i++)
-    if (keep[i]) part.pieces[part.count++] = (Piece){from->start[i], from->end[i], i, from->size[i]};
-  int32_t points = compress_time(arena, part.pieces, part.count, from->points);
-  return build_problem(arena, &part, points);
+int64_t measure_makespan(const Problem *problem, const int64_t *offset) {
+  int64_t makespan = 0;
+  for (int32_t i = 0; i < problem->count; i++)
+    if (offset[i] + problem->size[i] > makespan) makespan = offset[i] + problem->size[i];
+  return makespan;
 }
 
 void offer_packing(Problem *problem, const int64_t *offset, int64_t makespan) {

@@ -30,8 +30,8 @@ typedef ARRAY(Problem) ProblemList;
 ProblemList split_buffers(MemoryArena *arena, PackingBuffer *buffers, int64_t count, int64_t alignment,
                           int64_t *stacked);
 
-/* The items of `from` with keep[item] set, on their own time axis, with base 0. origin[] holds indices into `from`. */
-Problem restrict_problem(MemoryArena *arena, const Problem *from, const bool *keep);
+/* The largest end of all items at offset[count]. */
+int64_t measure_makespan(const Problem *problem, const int64_t *offset);
 
 /* Remembers offsets[count] as the best packing if its makespan is smaller. */
 void offer_packing(Problem *problem, const int64_t *offset, int64_t makespan);

@@ -114,7 +114,7 @@ typedef struct Peak {
   int32_t point;
 } Peak;
 
-/* Finds the leftmost point of the largest load in [from, to); `above` is what the node's ancestors add. */
+/* Finds a point of the largest load in [from, to); `above` is what the node's ancestors add. */
 static void load_peak(const Skyline *skyline, int32_t node, int32_t low, int32_t high, int32_t from, int32_t to,
                       int64_t above, Peak *peak) {
   if (to <= low || high <= from || skyline->load_most[node] + above <= peak->load) return;
@@ -124,8 +124,10 @@ static void load_peak(const Skyline *skyline, int32_t node, int32_t low, int32_t
   }
   int32_t middle = low + (high - low) / 2;
   above += skyline->load_added[node];
+  bool right_first = skyline->load_most[2 * node + 1] > skyline->load_most[2 * node];
+  if (right_first) load_peak(skyline, 2 * node + 1, middle, high, from, to, above, peak);
   load_peak(skyline, 2 * node, low, middle, from, to, above, peak);
-  load_peak(skyline, 2 * node + 1, middle, high, from, to, above, peak);
+  if (!right_first) load_peak(skyline, 2 * node + 1, middle, high, from, to, above, peak);
 }
 
 static Peak fullest_point(const Skyline *skyline, int32_t from, int32_t to) {

@@ -87,6 +87,104 @@ static void packs_large_instances(void **state) {
   free(buffers);
 }
 
+/* ---- exhaustive search ----
+ * Some smallest packing is what comes of taking the buffers in some order, each to the lowest place above all earlier
+ * ones that it lives with, with offsets that never decrease. */
+
+typedef struct Exhaustive {
+  const PackingBuffer *buffers;
+  int64_t count, bound, best, offset[12];
+  bool placed[12];
+} Exhaustive;
+
+static bool live_together(const PackingBuffer *a, const PackingBuffer *b) {
+  return a->lower < b->upper && b->lower < a->upper;
+}
+
+static void try_orders(Exhaustive *search, int64_t placed, int64_t lowest, int64_t makespan) {
+  if (makespan >= search->best || search->best == search->bound) return;
+  if (placed == search->count) search->best = makespan;
+  for (int64_t i = 0; i < search->count; i++) {
+    if (search->placed[i]) continue;
+    int64_t offset = 0;
+    for (int64_t j = 0; j < search->count; j++)
+      if (search->placed[j] && live_together(&search->buffers[i], &search->buffers[j]) &&
+          search->offset[j] + search->buffers[j].size > offset)
+        offset = search->offset[j] + search->buffers[j].size;
+    if (offset < lowest) continue;
+    int64_t top = offset + search->buffers[i].size;
+    search->placed[i] = true;
+    search->offset[i] = offset;
+    try_orders(search, placed + 1, offset, top > makespan ? top : makespan);
+    search->placed[i] = false;
+  }
+}
+
+static int64_t largest_load(const PackingBuffer *buffers, int64_t count) {
+  int64_t largest = 0;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t load = 0;
+    for (int64_t j = 0; j < count; j++)
+      if (buffers[j].lower <= buffers[i].lower && buffers[i].lower < buffers[j].upper) load += buffers[j].size;
+    if (load > largest) largest = load;
+  }
+  return largest;
+}
+
+/* Lives that always fill the same number of bytes: at each step two buffers end, and one or two of the same total
+ * begin. The optimum is often above the lower bound. */
+static int64_t flat_buffers(uint64_t seed, PackingBuffer *buffers, int64_t most) {
+  int64_t live[4], count = 0;
+  for (int k = 0; k < 4; k++) {
+    live[k] = count;
+    buffers[count++] = (PackingBuffer){0, 0, 1 + random_below(&seed, 5), 0, NULL};
+  }
+  int64_t live_count = 4, time = 1;
+  for (; count + 2 <= most && live_count >= 2; time++) {
+    int64_t freed = 0;
+    for (int k = 0; k < 2; k++) {
+      int64_t at = random_below(&seed, live_count);
+      buffers[live[at]].upper = time;
+      freed += buffers[live[at]].size;
+      live[at] = live[--live_count];
+    }
+    int64_t part = live_count < 2 || random_below(&seed, 2) ? 1 + random_below(&seed, freed - 1) : freed;
+    for (; freed > 0; freed -= part, part = freed) {
+      live[live_count++] = count;
+      buffers[count++] = (PackingBuffer){time, 0, part, 0, NULL};
+    }
+  }
+  for (int64_t k = 0; k < live_count; k++) buffers[live[k]].upper = time;
+  return count;
+}
+
+/* Both cases that meet the lower bound and cases that must be proven to lie above it. */
+static void agrees_with_exhaustive_search(void **state) {
+  (void)state;
+  enum { CASES = 2000, MOST = 12 };
+  int above_bound = 0;
+  for (uint64_t seed = 0; seed < CASES; seed++) {
+    PackingBuffer buffers[MOST];
+    uint64_t generator = seed;
+    int64_t count = 1 + random_below(&generator, MOST), total;
+    if (seed % 2)
+      random_buffers(seed, buffers, count, 3 + random_below(&generator, 9), 2 + random_below(&generator, 5), 40);
+    else
+      count = flat_buffers(seed, buffers, MOST);
+    int64_t bound = largest_load(buffers, count);
+    assert_true(packing_total_size(buffers, count, 1, &total));
+    Exhaustive search = {.buffers = buffers, .count = count, .bound = bound, .best = total + 1};
+    try_orders(&search, 0, 0, 0);
+    PackingResult result = pack(buffers, count, (PackingOptions){.effort = 200000});
+    assert_int_equal(result.lower_bound, bound);
+    if (result.makespan != search.best)
+      fail_msg("seed %ld: makespan %ld, the smallest is %ld", (long)seed, (long)result.makespan, (long)search.best);
+    assert_true(result.effort < 200000);
+    above_bound += search.best > bound;
+  }
+  assert_true(above_bound >= 5);
+}
+
 /* The same offsets again, and from buffers that lie elsewhere in memory. */
 static void repeats_itself(void **state) {
   (void)state;
@@ -126,6 +224,7 @@ int main(void) {
       cmocka_unit_test(packs_large_instances),
       cmocka_unit_test(repeats_itself),
       cmocka_unit_test(knows_totals),
+      cmocka_unit_test(agrees_with_exhaustive_search),
   };
   return cmocka_run_group_tests_name("packing: engine", tests, NULL, NULL);
 }

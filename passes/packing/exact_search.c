@@ -1,0 +1,448 @@
+/* passes/packing/exact_search.c - floors, their propagation, and an explicit stack of branches.
+ *
+ * floor[p]   no unplaced item that covers p can lie below it
+ * least[i]   no lower offset is possible for the unplaced item i: the largest floor over its life
+ * valley     a run of points of equal floor with higher ones, or none, on both sides
+ * A branch takes a point p in a valley of height h: some item within the valley lies at h and covers p, or none does
+ * and the floor of p rises. Both are checked by floor[p] + bytes still to be placed at p <= capacity. */
+#include "passes/packing/exact_search.h"
+
+#include <stdlib.h>
+
+/* A point without unplaced items: a wall. */
+#define FLOOR_DONE INT64_MAX
+
+/* Elementary steps that take about a microsecond. */
+enum { TOUCHED_PER_UNIT = 512 };
+
+typedef struct TrailEntry {
+  int64_t before;
+  int32_t index;
+  enum { TRAIL_FLOOR, TRAIL_LEAST, TRAIL_PLACED } kind;
+} TrailEntry;
+
+/* A range of points that is independent of everything else unplaced. */
+typedef struct Component {
+  int32_t low, high;
+  int32_t parent; /* the branch to return to when it has no solution; -1: none */
+  int32_t next;   /* another that is still to be solved; -1: none */
+} Component;
+
+typedef struct Branch {
+  Component component;
+  int64_t trail, height, skip_height; /* skip_height: FLOOR_DONE when the point must be covered */
+  int32_t point, components;
+  int64_t first_choice, next_choice, last_choice; /* in choices */
+} Branch;
+
+struct ExactSearch {
+  const Problem *problem;
+  const int32_t *rank;
+  int64_t capacity;
+  BranchRule rule;
+  int32_t *item_begin, *items; /* the items at point p are items[item_begin[p] .. item_begin[p + 1]) */
+  int32_t *twin;               /* [count] the first item of the same life and size */
+  int64_t *floor, *remaining;  /* [points] */
+  int32_t *crossing;           /* [points] unplaced items that live at p and at p + 1 */
+  int64_t *least, *offset;     /* [count] */
+  bool *placed;
+  bool *point_queued, *item_queued;
+  int32_t *point_queue, *item_queue, point_count, item_count;
+  MemoryArena *arena;
+  ARRAY(TrailEntry) trail;
+  ARRAY(Branch) branches;
+  ARRAY(int32_t) choices;
+  ARRAY(Component) components;
+  int64_t touched; /* elementary steps */
+};
+
+typedef struct ItemSize {
+  int64_t size;
+  int32_t item;
+} ItemSize;
+
+static void list_items(MemoryArena *arena, ExactSearch *search) {
+  const Problem *problem = search->problem;
+  int64_t total = 0;
+  for (int32_t i = 0; i < problem->count; i++) total += problem->end[i] - problem->start[i];
+  ASSERT(total < INT32_MAX);
+  search->item_begin = NEW_ARRAY(arena, int32_t, problem->points + 2);
+  search->items = NEW_ARRAY(arena, int32_t, total);
+  for (int32_t i = 0; i < problem->count; i++)
+    for (int32_t p = problem->start[i]; p < problem->end[i]; p++) search->item_begin[p + 2]++;
+  for (int32_t p = 2; p <= problem->points + 1; p++) search->item_begin[p] += search->item_begin[p - 1];
+  for (int32_t i = 0; i < problem->count; i++)
+    for (int32_t p = problem->start[i]; p < problem->end[i]; p++) search->items[search->item_begin[p + 1]++] = i;
+}
+
+static int compare_sizes(const void *left, const void *right) {
+  const ItemSize *a = left, *b = right;
+  if (a->size != b->size) return a->size < b->size ? -1 : 1;
+  return (a->item > b->item) - (a->item < b->item);
+}
+
+/* Items are sorted by life, so twins are found among runs of equal lives. */
+static void find_twins(MemoryArena *arena, ExactSearch *search) {
+  const Problem *problem = search->problem;
+  ItemSize *run = NEW_ARRAY(arena, ItemSize, problem->count);
+  for (int32_t from = 0, to; from < problem->count; from = to) {
+    int32_t length = 0;
+    for (to = from;
+         to < problem->count && problem->start[to] == problem->start[from] && problem->end[to] == problem->end[from];
+         to++)
+      run[length++] = (ItemSize){problem->size[to], to};
+    qsort(run, (size_t)length, sizeof *run, compare_sizes);
+    for (int32_t k = 0; k < length; k++)
+      search->twin[run[k].item] = k > 0 && run[k].size == run[k - 1].size ? search->twin[run[k - 1].item] : run[k].item;
+  }
+}
+
+ExactSearch *exact_search_create(MemoryArena *arena, const Problem *problem) {
+  ExactSearch *search = NEW(arena, ExactSearch);
+  int32_t count = problem->count, points = problem->points;
+  *search = (ExactSearch){.problem = problem, .arena = arena};
+  list_items(arena, search);
+  search->twin = NEW_ARRAY(arena, int32_t, count);
+  find_twins(arena, search);
+  search->floor = NEW_ARRAY(arena, int64_t, points);
+  search->remaining = NEW_ARRAY(arena, int64_t, points);
+  search->crossing = NEW_ARRAY(arena, int32_t, points);
+  search->least = NEW_ARRAY(arena, int64_t, count);
+  search->offset = NEW_ARRAY(arena, int64_t, count);
+  search->placed = NEW_ARRAY(arena, bool, count);
+  search->point_queued = NEW_ARRAY(arena, bool, points);
+  search->item_queued = NEW_ARRAY(arena, bool, count);
+  search->point_queue = NEW_ARRAY(arena, int32_t, points);
+  search->item_queue = NEW_ARRAY(arena, int32_t, count);
+  return search;
+}
+
+static void search_reset(ExactSearch *search) {
+  const Problem *problem = search->problem;
+  memset(search->floor, 0, (size_t)problem->points * sizeof *search->floor);
+  memcpy(search->remaining, problem->load, (size_t)problem->points * sizeof *search->remaining);
+  memset(search->crossing, 0, (size_t)problem->points * sizeof *search->crossing);
+  memset(search->least, 0, (size_t)problem->count * sizeof *search->least);
+  memset(search->placed, 0, (size_t)problem->count * sizeof *search->placed);
+  for (int32_t i = 0; i < problem->count; i++)
+    for (int32_t p = problem->start[i]; p + 1 < problem->end[i]; p++) search->crossing[p]++;
+  search->trail.count = search->branches.count = search->choices.count = search->components.count = 0;
+}
+
+/* ---- changes that can be undone ---- */
+
+static void record(ExactSearch *search, int kind, int32_t index, int64_t before) {
+  TrailEntry entry = {before, index, kind};
+  array_push(search->arena, &search->trail, entry);
+}
+
+static void count_placed(ExactSearch *search, int32_t item, int sign) {
+  const Problem *problem = search->problem;
+  search->placed[item] = sign > 0;
+  for (int32_t p = problem->start[item]; p < problem->end[item]; p++) {
+    search->remaining[p] -= sign * problem->size[item];
+    if (p + 1 < problem->end[item]) search->crossing[p] -= sign;
+  }
+}
+
+static void undo_to(ExactSearch *search, int64_t mark) {
+  while (search->trail.count > mark) {
+    TrailEntry entry = search->trail.items[--search->trail.count];
+    if (entry.kind == TRAIL_FLOOR)
+      search->floor[entry.index] = entry.before;
+    else if (entry.kind == TRAIL_LEAST)
+      search->least[entry.index] = entry.before;
+    else
+      count_placed(search, entry.index, -1);
+  }
+}
+
+/* ---- propagation ---- */
+
+static void queue_item(ExactSearch *search, int32_t item) {
+  if (search->item_queued[item] || search->placed[item]) return;
+  search->item_queued[item] = true;
+  search->item_queue[search->item_count++] = item;
+}
+
+static void queue_point(ExactSearch *search, int32_t point) {
+  if (search->point_queued[point] || search->floor[point] == FLOOR_DONE) return;
+  search->point_queued[point] = true;
+  search->point_queue[search->point_count++] = point;
+}
+
+static void raise_floor(ExactSearch *search, int32_t point, int64_t height) {
+  record(search, TRAIL_FLOOR, point, search->floor[point]);
+  search->floor[point] = height;
+  for (int32_t k = search->item_begin[point]; k < search->item_begin[point + 1]; k++)
+    if (search->least[search->items[k]] < height) queue_item(search, search->items[k]);
+}
+
+/* Raises least[item] to the largest floor over its life; false when it cannot fit. */
+static bool update_item(ExactSearch *search, int32_t item) {
+  const Problem *problem = search->problem;
+  int64_t least = search->least[item];
+  for (int32_t p = problem->start[item]; p < problem->end[item]; p++)
+    if (search->floor[p] > least) least = search->floor[p];
+  search->touched += problem->end[item] - problem->start[item];
+  if (least == search->least[item]) return true;
+  record(search, TRAIL_LEAST, item, search->least[item]);
+  for (int32_t p = problem->start[item]; p < problem->end[item]; p++)
+    if (search->floor[p] >= search->least[item]) queue_point(search, p);
+  search->least[item] = least;
+  return least <= search->capacity - problem->size[item];
+}
+
+/* Raises the floor of a point to the lowest of its items; false when they cannot all fit above it. */
+static bool update_point(ExactSearch *search, int32_t point) {
+  int64_t lowest = FLOOR_DONE;
+  for (int32_t k = search->item_begin[point]; k < search->item_begin[point + 1]; k++) {
+    int32_t item = search->items[k];
+    if (!search->placed[item] && search->least[item] < lowest) lowest = search->least[item];
+  }
+  search->touched += search->item_begin[point + 1] - search->item_begin[point];
+  if (lowest == search->floor[point]) return true;
+  if (lowest < FLOOR_DONE && lowest > search->capacity - search->remaining[point]) return false;
+  if (lowest == FLOOR_DONE) {
+    record(search, TRAIL_FLOOR, point, search->floor[point]);
+    search->floor[point] = FLOOR_DONE;
+  } else {
+    raise_floor(search, point, lowest);
+  }
+  return true;
+}
+
+/* Runs both rules until nothing changes. */
+static bool propagate(ExactSearch *search) {
+  bool possible = true;
+  while (search->item_count + search->point_count > 0) {
+    if (search->item_count > 0) {
+      int32_t item = search->item_queue[--search->item_count];
+      search->item_queued[item] = false;
+      possible = possible && update_item(search, item);
+    } else {
+      int32_t point = search->point_queue[--search->point_count];
+      search->point_queued[point] = false;
+      possible = possible && update_point(search, point);
+    }
+  }
+  return possible;
+}
+
+static bool place(ExactSearch *search, int32_t item, int64_t height) {
+  const Problem *problem = search->problem;
+  int64_t top = height + problem->size[item];
+  bool possible = top <= search->capacity;
+  record(search, TRAIL_PLACED, item, 0);
+  count_placed(search, item, 1);
+  search->offset[item] = height;
+  for (int32_t p = problem->start[item]; p < problem->end[item]; p++) {
+    if (search->remaining[p] == 0) {
+      record(search, TRAIL_FLOOR, p, search->floor[p]);
+      search->floor[p] = FLOOR_DONE;
+      continue;
+    }
+    if (top > search->capacity - search->remaining[p]) possible = false;
+    raise_floor(search, p, top);
+    queue_point(search, p);
+  }
+  return propagate(search) && possible;
+}
+
+static bool skip(ExactSearch *search, int32_t point, int64_t height) {
+  raise_floor(search, point, height);
+  queue_point(search, point);
+  return propagate(search);
+}
+
+/* ---- branching ---- */
+
+typedef struct Choice {
+  int32_t point, branches;
+  int64_t slack, height;
+} Choice;
+
+static int32_t count_choices(ExactSearch *search, int32_t point) {
+  int32_t count = 0;
+  for (int32_t k = search->item_begin[point]; k < search->item_begin[point + 1]; k++) {
+    int32_t item = search->items[k];
+    count += !search->placed[item] && search->least[item] == search->floor[point];
+  }
+  search->touched += search->item_begin[point + 1] - search->item_begin[point];
+  return count;
+}
+
+static bool better_choice(BranchRule rule, const Choice *a, const Choice *b) {
+  if (rule == BRANCH_LOWEST && a->height != b->height) return a->height < b->height;
+  if (rule == BRANCH_NARROWEST && a->branches != b->branches) return a->branches < b->branches;
+  if (a->slack != b->slack) return a->slack < b->slack;
+  return a->branches < b->branches;
+}
+
+/* Chooses a point among the valleys of a component that has unplaced items everywhere. */
+static Choice choose_point(ExactSearch *search, int32_t low, int32_t high) {
+  Choice best = {-1, 0, 0, 0};
+  for (int32_t from = low, to; from < high; from = to) {
+    int64_t height = search->floor[from];
+    for (to = from + 1; to < high && search->floor[to] == height;) to++;
+    if ((from > low && search->floor[from - 1] < height) || (to < high && search->floor[to] < height)) continue;
+    for (int32_t p = from; p < to; p++) {
+      Choice choice = {p, 0, search->capacity - height - search->remaining[p], height};
+      if (best.point >= 0 && search->rule != BRANCH_NARROWEST && choice.slack > best.slack &&
+          (search->rule == BRANCH_TIGHTEST || height >= best.height))
+        continue;
+      choice.branches = count_choices(search, p) + (choice.slack > 0);
+      if (best.point < 0 || better_choice(search->rule, &choice, &best)) best = choice;
+    }
+  }
+  search->touched += high - low;
+  return best;
+}
+
+/* The lowest height at which an item can cover the point when none does at the valley's: on top of an item that is
+ * placed in the valley beside the point, or where an item that reaches out of the valley can lie. */
+static int64_t height_after_skip(ExactSearch *search, int32_t point, int32_t low, int32_t high) {
+  const Problem *problem = search->problem;
+  int64_t height = search->floor[point], next = FLOOR_DONE;
+  int32_t from = point, to = point + 1;
+  while (from > low && search->floor[from - 1] == height) from--;
+  while (to < high && search->floor[to] == height) to++;
+  for (int32_t p = from; p < to; p++) {
+    for (int32_t k = search->item_begin[p]; k < search->item_begin[p + 1]; k++) {
+      int32_t item = search->items[k];
+      if (search->placed[item]) continue;
+      bool covers = problem->start[item] <= point && point < problem->end[item];
+      int64_t candidate = search->least[item] > height ? search->least[item] : height + problem->size[item];
+      if ((search->least[item] > height || !covers) && candidate < next) next = candidate;
+    }
+    search->touched += search->item_begin[p + 1] - search->item_begin[p];
+  }
+  return next;
+}
+
+static void push_choices(ExactSearch *search, Branch *branch) {
+  branch->first_choice = branch->next_choice = search->choices.count;
+  for (int32_t k = search->item_begin[branch->point]; k < search->item_begin[branch->point + 1]; k++) {
+    int32_t item = search->items[k];
+    if (search->placed[item] || search->least[item] != branch->height) continue;
+    bool repeated = false;
+    for (int64_t c = branch->first_choice; c < search->choices.count && !repeated; c++)
+      repeated = search->twin[search->choices.items[c]] == search->twin[item];
+    if (repeated) continue;
+    array_push(search->arena, &search->choices, item);
+    int64_t c = search->choices.count - 1;
+    for (; c > branch->first_choice && search->rank[search->choices.items[c - 1]] > search->rank[item]; c--)
+      search->choices.items[c] = search->choices.items[c - 1];
+    search->choices.items[c] = item;
+  }
+  branch->last_choice = search->choices.count;
+}
+
+static void push_branch(ExactSearch *search, Component component) {
+  Choice choice = choose_point(search, component.low, component.high);
+  Branch branch = {.component = component,
+                   .trail = search->trail.count,
+                   .height = choice.height,
+                   .skip_height = FLOOR_DONE,
+                   .point = choice.point,
+                   .components = (int32_t)search->components.count};
+  push_choices(search, &branch);
+  if (choice.slack > 0) {
+    int64_t height = height_after_skip(search, choice.point, component.low, component.high);
+    if (height < FLOOR_DONE && height <= search->capacity - search->remaining[choice.point])
+      branch.skip_height = height;
+  }
+  array_push(search->arena, &search->branches, branch);
+}
+
+static int64_t component_slack(const ExactSearch *search, int32_t low, int32_t high) {
+  int64_t slack = INT64_MAX;
+  for (int32_t p = low; p < high; p++) {
+    int64_t here = search->capacity - search->floor[p] - search->remaining[p];
+    if (here < slack) slack = here;
+  }
+  return slack;
+}
+
+/* Splits what is left of a component where nothing crosses and returns the part of least slack, with the others linked
+ * behind it; when nothing is left, the next pending component. low == high: everything is placed. */
+static Component next_component(ExactSearch *search, Component from) {
+  Component best = {0, 0, -1, from.next};
+  int64_t least_slack = INT64_MAX;
+  int32_t next = from.next;
+  for (int32_t p = from.low, end; p < from.high; p = end) {
+    for (end = p + 1; end < from.high && search->crossing[end - 1] > 0;) end++;
+    if (search->floor[p] == FLOOR_DONE) continue;
+    Component part = {p, end, from.parent, next};
+    int64_t slack = component_slack(search, p, end);
+    if (best.low == best.high) {
+      best = part;
+      least_slack = slack;
+      continue;
+    }
+    Component later = slack < least_slack ? best : part;
+    if (slack < least_slack) best = part, least_slack = slack;
+    later.next = next;
+    array_push(search->arena, &search->components, later);
+    next = (int32_t)search->components.count - 1;
+  }
+  search->touched += from.high - from.low;
+  best.next = next;
+  if (best.low < best.high || next < 0) return best;
+  return next_component(search, search->components.items[next]);
+}
+
+/* Takes the next choice of a branch; false when it has failed or there is none, *open tells which. */
+static bool take_choice(ExactSearch *search, Branch *branch, bool *open) {
+  *open = true;
+  if (branch->next_choice < branch->last_choice)
+    return place(search, search->choices.items[branch->next_choice++], branch->height);
+  if (branch->skip_height < FLOOR_DONE) {
+    int64_t height = branch->skip_height;
+    branch->skip_height = FLOOR_DONE;
+    return skip(search, branch->point, height);
+  }
+  return *open = false;
+}
+
+SearchOutcome exact_search_run(ExactSearch *search, const int32_t *rank, BranchRule rule, int64_t capacity,
+                               int64_t limit, int64_t *offset, int64_t *work) {
+  search->rank = rank;
+  search->rule = rule;
+  search->capacity = capacity;
+  search->touched = 0;
+  if (capacity < search->problem->lower_bound) return SEARCH_IMPOSSIBLE;
+  search_reset(search);
+  push_branch(search, next_component(search, (Component){0, search->problem->points, -1, -1}));
+  SearchOutcome outcome = SEARCH_STOPPED;
+  int32_t at = 0;
+  while (search->touched / TOUCHED_PER_UNIT < limit) {
+    if (at < 0) {
+      outcome = SEARCH_IMPOSSIBLE;
+      break;
+    }
+    Branch *branch = &search->branches.items[at];
+    bool open;
+    search->branches.count = at + 1;
+    search->choices.count = branch->last_choice;
+    search->components.count = branch->components;
+    undo_to(search, branch->trail);
+    search->touched += 32;
+    if (!take_choice(search, branch, &open)) {
+      if (!open) at = branch->component.parent;
+      continue;
+    }
+    Component rest = branch->component;
+    rest.parent = at;
+    Component next = next_component(search, rest);
+    if (next.low == next.high) {
+      memcpy(offset, search->offset, (size_t)search->problem->count * sizeof *offset);
+      outcome = SEARCH_FOUND;
+      break;
+    }
+    push_branch(search, next);
+    at = (int32_t)search->branches.count - 1;
+  }
+  *work += search->touched / TOUCHED_PER_UNIT;
+  return outcome;
+}

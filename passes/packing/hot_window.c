@@ -1,0 +1,106 @@
+/* passes/packing/hot_window.c - windows of heat, and the insertion of everything else. */
+#include "passes/packing/hot_window.h"
+
+#include <stdlib.h>
+
+#include "passes/packing/holes.h"
+#include "passes/packing/portfolio.h"
+#include "passes/packing/search.h"
+
+typedef struct Window {
+  Problem *problem;
+  bool *hot;
+  int64_t *offset, *trial; /* trial: offsets of the insertion at hand */
+  int32_t *order;
+  int64_t target, stop;
+} Window;
+
+/* Packs one independent part of the hot items by the rules and, without windows of its own, by search. */
+static void pack_part(Problem *part, int64_t goal, int64_t limit, int64_t *work) {
+  MemoryArena *arena = memory_arena_create();
+  int64_t stop = *work + limit;
+  run_portfolio(part, goal, INT64_MAX, work);
+  if (part->makespan > goal) {
+    Search *search = search_create(arena, part);
+    while (part->makespan > goal && search_bound(search) <= goal && *work < stop)
+      search_round(search, false, goal, stop - *work, work);
+  }
+  memory_arena_destroy(arena);
+}
+
+/* Packs the hot items below the target and stores their offsets; false when that was not reached. */
+static bool pack_hot_items(Window *window, int64_t *work) {
+  MemoryArena *arena = memory_arena_create();
+  const Problem *problem = window->problem;
+  PackingBuffer *buffers = NEW_ARRAY(arena, PackingBuffer, problem->count);
+  int32_t *item_of = NEW_ARRAY(arena, int32_t, problem->count);
+  int32_t count = 0;
+  for (int32_t i = 0; i < problem->count; i++) {
+    if (!window->hot[i]) continue;
+    item_of[count] = i;
+    buffers[count++] = (PackingBuffer){problem->start[i], problem->end[i], problem->size[i], 0, NULL};
+  }
+  int64_t stacked;
+  ProblemList parts = split_buffers(arena, buffers, count, 1, &stacked);
+  bool reached = stacked <= window->target;
+  for (int64_t k = 0; k < parts.count && reached; k++) {
+    Problem *part = &parts.items[k];
+    int64_t share = (window->stop - *work) / (parts.count - k) + 1;
+    pack_part(part, window->target - part->base, share, work);
+    reached = part->base + part->makespan <= window->target;
+    for (int32_t i = 0; i < part->count; i++) buffers[part->origin[i]].offset = part->base + part->offset[i];
+  }
+  for (int32_t k = 0; k < count; k++) window->offset[item_of[k]] = buffers[k].offset;
+  memory_arena_destroy(arena);
+  return reached;
+}
+
+/* Inserts the cold items by several rules. The offsets of the best stay in window->offset. */
+static int64_t insert_cold_items(Window *window, int64_t *work) {
+  static const RankRule rules[] = {RANK_SIZE, RANK_AREA, RANK_HEAT_AREA, RANK_WIDTH, RANK_HEAT_SIZE, RANK_TALL_AREA};
+  const Problem *problem = window->problem;
+  int64_t best = INT64_MAX;
+  memcpy(window->trial, window->offset, (size_t)problem->count * sizeof *window->trial);
+  for (size_t r = 0; r < 2 * (sizeof rules / sizeof *rules) && best > window->target && *work < window->stop; r++) {
+    int32_t count = 0;
+    rank_items(problem, rules[r / 2], window->order);
+    for (int32_t k = 0; k < problem->count; k++)
+      if (!window->hot[window->order[k]]) window->order[count++] = window->order[k];
+    int64_t makespan = fill_holes(problem, window->hot, window->order, count, r % 2 ? FIT_FIRST : FIT_BEST,
+                                  window->target, window->trial, work);
+    if (makespan >= best) continue;
+    best = makespan;
+    memcpy(window->offset, window->trial, (size_t)problem->count * sizeof *window->trial);
+  }
+  return best;
+}
+
+/* Makes the cold items that end above the target hot. Returns how many they are. */
+static int32_t heat_late_items(Window *window) {
+  const Problem *problem = window->problem;
+  int32_t count = 0;
+  for (int32_t i = 0; i < problem->count; i++) {
+    if (window->hot[i] || window->offset[i] + problem->size[i] <= window->target) continue;
+    window->hot[i] = true;
+    count++;
+  }
+  return count;
+}
+
+void pack_hot_window(Problem *problem, double heat, int64_t target, int64_t limit, int64_t *work) {
+  MemoryArena *arena = memory_arena_create();
+  Window window = {problem,
+                   NEW_ARRAY(arena, bool, problem->count),
+                   NEW_ARRAY(arena, int64_t, problem->count),
+                   NEW_ARRAY(arena, int64_t, problem->count),
+                   NEW_ARRAY(arena, int32_t, problem->count),
+                   target,
+                   *work + limit};
+  for (int32_t i = 0; i < problem->count; i++) window.hot[i] = problem->heat[i] >= heat;
+  while (*work < window.stop && pack_hot_items(&window, work)) {
+    int64_t makespan = insert_cold_items(&window, work);
+    offer_packing(problem, window.offset, makespan);
+    if (makespan <= target || heat_late_items(&window) == 0) break;
+  }
+  memory_arena_destroy(arena);
+}

@@ -1,0 +1,108 @@
+/* passes/packing/search.c - what runs when, and for how long. */
+#include "passes/packing/search.h"
+
+#include <math.h>
+
+#include "passes/packing/exact_search.h"
+#include "passes/packing/hot_window.h"
+#include "passes/packing/portfolio.h"
+#include "passes/packing/squeaky_wheel.h"
+
+/* The exact search lists every item at every point of its life: problems with more entries are too large for it. */
+enum { MOST_ENTRIES = 8000000 };
+
+struct Search {
+  Problem *problem;
+  Skyline *skyline;
+  ExactSearch *exact; /* NULL where the problem is too large */
+  Random random;
+  double *key; /* working memory */
+  int32_t *order, *rank;
+  int64_t *offset;
+  int64_t bound, slice;
+  int32_t round;
+  /* of the round at hand */
+  int64_t goal, stop, *work;
+};
+
+static bool lists_fit(const Problem *problem) {
+  int64_t entries = 0;
+  for (int32_t i = 0; i < problem->count; i++) entries += problem->end[i] - problem->start[i];
+  return entries <= MOST_ENTRIES;
+}
+
+Search *search_create(MemoryArena *arena, Problem *problem) {
+  Search *search = NEW(arena, Search);
+  search->problem = problem;
+  search->skyline = skyline_create(arena, problem);
+  if (lists_fit(problem)) search->exact = exact_search_create(arena, problem);
+  search->random.state = 1;
+  search->key = NEW_ARRAY(arena, double, problem->count);
+  search->order = NEW_ARRAY(arena, int32_t, problem->count);
+  search->rank = NEW_ARRAY(arena, int32_t, problem->count);
+  search->offset = NEW_ARRAY(arena, int64_t, problem->count);
+  search->bound = problem->lower_bound;
+  search->slice = 1000 + problem->count;
+  return search;
+}
+
+int64_t search_bound(const Search *search) { return search->bound; }
+
+static bool round_over(const Search *search) {
+  return search->problem->makespan <= search->goal || search->problem->makespan <= search->bound ||
+         *search->work >= search->stop;
+}
+
+/* A makespan to aim at: the goal itself, or something between it and the best so far. */
+static int64_t pick_target(Search *search) {
+  int64_t goal = search->goal > search->bound ? search->goal : search->bound;
+  int64_t room = search->problem->makespan - 1 - goal;
+  double part = 2 * random_unit(&search->random) - 1;
+  return part < 0 ? goal : goal + (int64_t)((double)room * part);
+}
+
+/* A random rule with some noise on it. */
+static void pick_ranks(Search *search) {
+  const Problem *problem = search->problem;
+  log_rank_keys(problem, (RankRule)random_choice(&search->random, RANK_COUNT), search->key);
+  for (int32_t i = 0; i < problem->count; i++) search->key[i] += 0.6 * random_unit(&search->random);
+  rank_by_key(search->key, problem->count, search->order);
+  for (int32_t r = 0; r < problem->count; r++) search->rank[search->order[r]] = r;
+  *search->work += problem->count / 8;
+}
+
+/* Random restarts of the exact search, each up to `limit`, until `until`. */
+static void run_exact_restarts(Search *search, int64_t limit, int64_t until) {
+  Problem *problem = search->problem;
+  while (*search->work < until && !round_over(search)) {
+    pick_ranks(search);
+    BranchRule rule = (BranchRule)random_choice(&search->random, BRANCH_COUNT);
+    int64_t target = pick_target(search);
+    SearchOutcome outcome =
+        exact_search_run(search->exact, search->rank, rule, target, limit, search->offset, search->work);
+    if (outcome == SEARCH_FOUND) offer_packing(problem, search->offset, measure_makespan(problem, search->offset));
+    if (outcome == SEARCH_IMPOSSIBLE) search->bound = target + 1;
+  }
+}
+
+static int64_t left_of_round(const Search *search, int64_t slice) {
+  int64_t left = search->stop - *search->work;
+  return slice < left ? slice : left;
+}
+
+void search_round(Search *search, bool windows, int64_t goal, int64_t limit, int64_t *work) {
+  static const double heats[] = {0.97, 0.7, 0.9, 0.99, 0.8, 0.95, 0.6, 0.85, 0.5, 0.75};
+  int64_t slice = search->slice;
+  search->goal = goal;
+  search->work = work;
+  search->stop = *work + limit;
+  if (search->exact) run_exact_restarts(search, slice / 8 + 200, *work + slice);
+  if (!round_over(search))
+    run_squeaky_wheel(search->problem, search->skyline, &search->random, goal, left_of_round(search, slice), work);
+  for (int k = 0; windows && k < 2 && !round_over(search); k++) {
+    double heat = heats[(2 * search->round + k) % (int)(sizeof heats / sizeof *heats)];
+    pack_hot_window(search->problem, heat, pick_target(search), left_of_round(search, slice), work);
+  }
+  search->slice += slice / 2;
+  search->round++;
+}
