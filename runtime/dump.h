@@ -20,6 +20,7 @@ typedef struct RpDump {
 } RpDump;
 
 bool rp_dump_start(RpDump *dump, const RpProgram *program, const char *path, RpStatus *status);
+/* Writes what is observed after `kernel` of the running phase; kernel -1 is before the first. */
 void rp_dump_kernel(RpDump *dump, const RpContext *context, int64_t kernel);
 /* Writes the combined loss, checks that everything was seen, completes the file and stops. */
 bool rp_dump_finish(RpDump *dump, double loss, RpStatus *status);

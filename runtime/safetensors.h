@@ -65,6 +65,9 @@ bool rp_writer_open(RpTensorWriter *writer, const char *path, const RpTensor *te
                     const RpMetadata *metadata, int metadata_count, RpStatus *status);
 /* Writes tensor `index`, contiguous at `data`. */
 bool rp_writer_put(RpTensorWriter *writer, int64_t index, const void *data, RpStatus *status);
+/* Writes `count` bytes of tensor `index` from its byte `offset` on. */
+bool rp_writer_put_part(RpTensorWriter *writer, int64_t index, int64_t offset, const void *data, int64_t count,
+                        RpStatus *status);
 bool rp_writer_commit(RpTensorWriter *writer, RpStatus *status);
 /* Leaves no file. Harmless when not open. */
 void rp_writer_discard(RpTensorWriter *writer);

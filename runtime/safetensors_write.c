@@ -69,9 +69,13 @@ bool rp_writer_open(RpTensorWriter *writer, const char *path, const RpTensor *te
   return written;
 }
 
+bool rp_writer_put_part(RpTensorWriter *writer, int64_t index, int64_t offset, const void *data, int64_t count,
+                        RpStatus *status) {
+  return rp_output_write(&writer->output, writer->data_offset + writer->begins[index] + offset, data, count, status);
+}
+
 bool rp_writer_put(RpTensorWriter *writer, int64_t index, const void *data, RpStatus *status) {
-  return rp_output_write(&writer->output, writer->data_offset + writer->begins[index], data, writer->sizes[index],
-                         status);
+  return rp_writer_put_part(writer, index, 0, data, writer->sizes[index], status);
 }
 
 bool rp_writer_commit(RpTensorWriter *writer, RpStatus *status) {

@@ -14,6 +14,7 @@ bool rp_run_phase(RpRun *run, const RpPhase *phase, RpStatus *status) {
   context->phase = phase;
   context->observer = NULL;
   if (training) rp_observe(context, &run->observation);
+  if (training && run->observation.dump.active) rp_dump_kernel(&run->observation.dump, context, -1);
   if (run->observation.trace.active) rp_trace_resume(&run->observation.trace);
   phase->run(context);
   int32_t fault = rp_control(context)->fault;
