@@ -1,0 +1,323 @@
+/* frontend/driver/command_verify.c - `reprise verify`: gradients against finite differences in double precision, then
+ * the compiled program against the interpreter, on made-up data and the model's own initial weights. */
+#include <jansson.h>
+#include <math.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "frontend/driver/commands.h"
+#include "frontend/driver/model_inputs.h"
+#include "frontend/driver/npy.h"
+#include "frontend/driver/produce.h"
+#include "runtime/safetensors.h"
+
+extern char **environ;
+
+static const double gradient_tolerance = 1e-4; /* relative, against finite differences in double */
+static const double tensor_tolerance = 2e-3;   /* relative to the largest element of the tensor, float against float */
+static const double loss_tolerance = 1e-3;     /* relative, of each step's loss */
+
+/* What is compared: the interpreter's run of the unfused graph. */
+typedef struct Verification {
+  const Options *options;
+  MemoryArena *arena;
+  Module *module; /* differentiated, not fused: the reference */
+  int64_t *limits;
+  int64_t steps, micro_steps;
+  double *losses;     /* of each update: what the program logs */
+  EvalTensor *first;  /* gradients of the first update, by graph->gradients index */
+  const char *folder; /* temporary files */
+  json_t *report;
+} Verification;
+
+/* ---- the reference ---- */
+
+static Module *load_reference(const Options *options, int *code) {
+  Module *module = load_module(options, code);
+  if (!module) return NULL;
+  MemoryArena *scratch = memory_arena_create();
+  simplify_graph(module->train, scratch);
+  differentiate_graph(module->train, scratch);
+  memory_arena_destroy(scratch);
+  *code = diag_error_count() ? EXIT_SOURCE_ERROR : EXIT_OK;
+  return diag_error_count() ? NULL : module;
+}
+
+/* Inputs of rank 0 are constants of the run: a record needs a first axis. */
+static void fill_inputs(const Verification *v, Evaluation *evaluation, int64_t step) {
+  for (int64_t i = 0; i < v->module->inputs.count; i++)
+    fill_input(&evaluation->inputs[i], (int)i, v->limits[i], v->module->training.seed,
+               evaluation->inputs[i].type.rank ? step : 0);
+}
+
+static double first_element(const Evaluation *evaluation, ValueId value) {
+  return eval_tensor_get(eval_value(evaluation, value), 0);
+}
+
+static bool report_fault(const Evaluation *evaluation) {
+  diag_error(graph_node(evaluation->graph, evaluation->fault_node)->location, "%s", evaluation->fault);
+  return false;
+}
+
+/* One micro-step; returns the loss, or its numerator with the denominator added to *denominator. */
+static bool run_micro_step(Verification *v, Evaluation *evaluation, int64_t index, double *numerator,
+                           double *denominator) {
+  const Graph *graph = v->module->train;
+  fill_inputs(v, evaluation, index);
+  evaluation->control.micro_step = index;
+  bool split = v->micro_steps > 1;
+  if (!(split ? eval_run_phases(evaluation, PHASE_FORWARD, PHASE_BACKWARD) : eval_run(evaluation)))
+    return report_fault(evaluation);
+  *numerator += first_element(evaluation, graph->loss.value);
+  *denominator += graph->loss.denominator == NO_VALUE ? 1 : first_element(evaluation, graph->loss.denominator);
+  return true;
+}
+
+/* Gradients as they are before the update: of the accumulators once they are committed, divided by what is still due.
+ */
+static void keep_gradients(Verification *v, const Evaluation *evaluation) {
+  const Graph *graph = v->module->train;
+  v->first = NEW_ARRAY(v->arena, EvalTensor, graph->gradients.count + 1);
+  for (int64_t g = 0; g < graph->gradients.count; g++) {
+    const GraphGradient *gradient = &graph->gradients.items[g];
+    const EvalTensor *value = eval_value(evaluation, gradient->gradient);
+    double divisor = gradient->divisor == NO_VALUE ? 1 : first_element(evaluation, gradient->divisor);
+    v->first[g] = eval_tensor_create(v->arena, &value->type);
+    for (int64_t i = 0; i < type_elements(&value->type); i++)
+      eval_tensor_set(&v->first[g], i, eval_tensor_get(value, i) / divisor);
+  }
+}
+
+static bool run_reference(Verification *v) {
+  Evaluation *evaluation = eval_create(v->arena, v->module->train, EVAL_F32);
+  eval_fill_initial(evaluation, v->module->training.seed);
+  v->losses = NEW_ARRAY(v->arena, double, v->steps);
+  for (int64_t step = 0, index = 0; step < v->steps; step++) {
+    double numerator = 0, denominator = 0;
+    evaluation->control.update = step + 1;
+    evaluation->control.learning_rate_scale = 1;
+    for (int64_t micro = 0; micro < v->micro_steps; micro++, index++) {
+      if (!run_micro_step(v, evaluation, index, &numerator, &denominator)) return false;
+      if (v->micro_steps > 1) eval_commit(evaluation);
+    }
+    v->losses[step] = numerator / denominator;
+    if (step == 0) keep_gradients(v, evaluation);
+    if (v->micro_steps > 1 && !eval_run_phases(evaluation, PHASE_UPDATE, PHASE_UPDATE)) return report_fault(evaluation);
+    eval_commit(evaluation);
+  }
+  return true;
+}
+
+/* ---- finite differences ---- */
+
+static bool check_gradients(Verification *v, bool *passed) {
+  Evaluation *evaluation = eval_create(v->arena, v->module->train, EVAL_F64);
+  GradientCheck check;
+  eval_fill_initial(evaluation, v->module->training.seed);
+  fill_inputs(v, evaluation, 0);
+  if (!eval_gradient_check(evaluation, v->options->elements ? v->options->elements : 8, &check))
+    return report_fault(evaluation);
+  *passed = check.worst <= gradient_tolerance;
+  if (!v->options->quiet && !v->options->json)
+    printf("finite differences: %lld elements, %lld skipped at kinks, worst relative error %.1e%s%s  %s\n",
+           (long long)check.checked, (long long)check.skipped, check.worst, check.name ? " in " : "",
+           check.name ? check.name : "", *passed ? "ok" : "FAILED");
+  if (!*passed)
+    fprintf(stderr, "reprise: gradient of '%s', element %lld: %.9g by differentiation, %.9g by finite differences\n",
+            check.name, (long long)check.element, check.analytic, check.numeric);
+  json_object_set_new(v->report, "finite_differences",
+                      json_pack("{s:I, s:I, s:f, s:b}", "checked", (json_int_t)check.checked, "skipped",
+                                (json_int_t)check.skipped, "worst", check.worst, "passed", *passed));
+  return true;
+}
+
+/* ---- the compiled program ---- */
+
+static char *in_folder(const Verification *v, const char *name) {
+  return memory_format(v->arena, "%s/%s", v->folder, name);
+}
+
+/* Points the module's readers at files with the made-up data, in order, for every step. */
+static bool write_data(Verification *v, Module *module, const char **error) {
+  int64_t records = v->steps * v->micro_steps;
+  module->training.readers.count = module->training.test_readers.count = 0;
+  module->training.shuffle = false;
+  module->training.schedule = SCHEDULE_CONSTANT;
+  module->training.warmup = 0;
+  for (int64_t i = 0; i < module->inputs.count; i++) {
+    const ModelInput *input = &module->inputs.items[i];
+    EvalTensor *tensors = NEW_ARRAY(v->arena, EvalTensor, records);
+    for (int64_t r = 0; r < records; r++) {
+      tensors[r] = eval_tensor_create(v->arena, &input->type);
+      fill_input(&tensors[r], (int)i, v->limits[i], module->training.seed, input->type.rank ? r : 0);
+    }
+    Reader reader = {.kind = READER_CONSTANT, .first = 0, .last = -1, .location = input->location};
+    array_push(module->arena, &reader.inputs, i);
+    if (input->type.rank) {
+      reader.kind = READER_NPY;
+      reader.path = in_folder(v, memory_format(v->arena, "input%lld.npy", (long long)i));
+      if (!write_npy(v->arena, reader.path, tensors, records, error)) return false;
+    } else {
+      reader.value = eval_tensor_get(&tensors[0], 0);
+    }
+    array_push(module->arena, &module->training.readers, reader);
+  }
+  return true;
+}
+
+/* Runs the program; its standard output goes to /dev/null. Returns its exit code, or -1. */
+static int run_program(const Verification *v) {
+  char *program = in_folder(v, "program"), *steps = memory_format(v->arena, "%lld", (long long)v->steps);
+  char *arguments[] = {program,
+                       "--steps",
+                       steps,
+                       "--dump-grads",
+                       in_folder(v, "gradients.safetensors"),
+                       "--log",
+                       in_folder(v, "log.jsonl"),
+                       NULL};
+  posix_spawn_file_actions_t actions;
+  pid_t child;
+  int status = -1;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1 /* O_WRONLY */, 0);
+  bool started = posix_spawn(&child, program, &actions, NULL, arguments, environ) == 0;
+  posix_spawn_file_actions_destroy(&actions);
+  if (!started || waitpid(child, &status, 0) < 0 || !WIFEXITED(status)) return -1;
+  return WEXITSTATUS(status);
+}
+
+static double relative(double difference, double scale) { return fabs(difference) / (scale > 1e-6 ? scale : 1e-6); }
+
+static bool compare_losses(Verification *v, double *worst) {
+  int64_t length, step = 0;
+  const char *error;
+  char *text = file_read(v->arena, in_folder(v, "log.jsonl"), &length, &error), *rest;
+  *worst = 0;
+  for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
+    json_t *event = json_loads(line, 0, NULL), *loss = json_object_get(event, "loss");
+    if (string_equal(json_string_value(json_object_get(event, "event"))
+                         ? json_string_value(json_object_get(event, "event"))
+                         : "",
+                     "step") &&
+        step < v->steps) {
+      double difference = relative(json_number_value(loss) - v->losses[step], fabs(v->losses[step]));
+      if (!(difference <= *worst)) *worst = difference;
+      step++;
+    }
+    json_decref(event);
+  }
+  return step == v->steps;
+}
+
+/* Largest difference between a tensor of the dump and the reference, relative to the reference's largest element. */
+static bool compare_tensor(Verification *v, const RpTensorFile *file, const RpTensorEntry *entry,
+                           const EvalTensor *expected, double *worst) {
+  int64_t elements = type_elements(&expected->type);
+  RpStatus status = {0};
+  float *found = NEW_ARRAY(v->arena, float, elements);
+  double largest = 0, difference = 0;
+  if (!rp_tensors_readable(entry, RP_F32) || !rp_tensors_read(file, entry, RP_F32, 0, elements, found, &status))
+    return false;
+  for (int64_t i = 0; i < elements; i++) {
+    double reference = eval_tensor_get(expected, i);
+    largest = fmax(largest, fabs(reference));
+    if (!(fabs(found[i] - reference) <= difference)) difference = fabs(found[i] - reference);
+  }
+  *worst = relative(difference, largest);
+  return true;
+}
+
+static bool compare_gradients(Verification *v, double *worst, const char **where) {
+  RpTensorFile file;
+  RpStatus status = {0};
+  const Graph *graph = v->module->train;
+  bool complete = true;
+  *worst = 0;
+  if (!rp_tensors_open(&file, in_folder(v, "gradients.safetensors"), &status)) return false;
+  for (int64_t g = 0; g < graph->gradients.count; g++) {
+    bool found = false;
+    char *name = memory_format(v->arena, "grad.%s", graph->gradients.items[g].name);
+    for (int64_t e = 0; e < file.count; e++) {
+      double difference;
+      if (!string_equal(file.entries[e].name, name)) continue;
+      found = compare_tensor(v, &file, &file.entries[e], &v->first[g], &difference);
+      if (found && !(difference <= *worst)) *worst = difference, *where = graph->gradients.items[g].name;
+    }
+    if (!found) *where = graph->gradients.items[g].name;
+    complete = complete && found;
+  }
+  rp_tensors_close(&file);
+  return complete;
+}
+
+static int compare_program(Verification *v, bool *passed) {
+  double loss_error, gradient_error;
+  const char *where = NULL;
+  int code = run_program(v);
+  if (code != 0) {
+    fprintf(stderr, "reprise: the compiled program stopped with exit code %d\n", code);
+    *passed = false;
+    return EXIT_OK;
+  }
+  bool complete = compare_losses(v, &loss_error) & compare_gradients(v, &gradient_error, &where);
+  *passed = complete && loss_error <= loss_tolerance && gradient_error <= tensor_tolerance;
+  if (!v->options->quiet && !v->options->json)
+    printf("program against interpreter: %lld steps, loss within %.1e, gradients within %.1e  %s\n",
+           (long long)v->steps, loss_error, gradient_error, *passed ? "ok" : "FAILED");
+  if (!*passed && where)
+    fprintf(stderr, "reprise: the program's gradient of '%s' differs from the interpreter's\n", where);
+  json_object_set_new(v->report, "program",
+                      json_pack("{s:I, s:f, s:f, s:b}", "steps", (json_int_t)v->steps, "loss_error", loss_error,
+                                "gradient_error", gradient_error, "passed", *passed));
+  return EXIT_OK;
+}
+
+static int check_program(Verification *v, bool *passed) {
+  int code;
+  const char *error;
+  Module *module = load_module(v->options, &code);
+  if (!module) return code;
+  if (!write_data(v, module, &error)) {
+    fprintf(stderr, "reprise: %s\n", error);
+    return EXIT_IO;
+  }
+  Compilation *compilation = compile_for_target(v->options, module);
+  if (!compilation) return EXIT_SOURCE_ERROR;
+  code = produce_executable(v->options, compilation, in_folder(v, "program"));
+  return code == EXIT_OK && run_reference(v) ? compare_program(v, passed) : code ? code : EXIT_SOURCE_ERROR;
+}
+
+static void remove_folder(Verification *v) {
+  static const char *const names[] = {"program", "gradients.safetensors", "log.jsonl"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(in_folder(v, names[i]));
+  for (int64_t i = 0; i < v->module->inputs.count; i++)
+    unlink(in_folder(v, memory_format(v->arena, "input%lld.npy", (long long)i)));
+  rmdir(v->folder);
+}
+
+int verify_command(const Options *options) {
+  int code;
+  Verification v = {.options = options, .arena = options->arena, .steps = options->steps ? options->steps : 3};
+  v.module = load_reference(options, &code);
+  if (!v.module) return code;
+  v.micro_steps = v.module->training.accumulate;
+  v.limits = find_input_limits(v.arena, v.module->train);
+  const char *base = getenv("TMPDIR");
+  char *folder = memory_format(v.arena, "%s/reprise-verify-XXXXXX", base && *base ? base : "/tmp");
+  v.folder = mkdtemp(folder);
+  if (!v.folder) {
+    fprintf(stderr, "reprise: cannot make a temporary folder '%s'\n", folder);
+    return EXIT_IO;
+  }
+  v.report = json_object();
+  bool differences = false, program = false;
+  code = check_gradients(&v, &differences) ? check_program(&v, &program) : EXIT_SOURCE_ERROR;
+  remove_folder(&v);
+  if (code == EXIT_OK && options->json) json_dumpf(v.report, stdout, JSON_INDENT(2)), putchar('\n');
+  json_decref(v.report);
+  if (code != EXIT_OK) return code;
+  return differences && program ? EXIT_OK : EXIT_VERIFICATION_FAILED;
+}

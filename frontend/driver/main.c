@@ -1,0 +1,91 @@
+/* frontend/driver/main.c - `reprise`: finds the command, parses its options, runs it. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "frontend/driver/commands.h"
+#include "passes/packing/packing.h"
+
+static const Command commands[] = {
+    {"check", "MODEL.rp", "Parses a model, checks names, dimensions and types, and reports what it is.",
+     "define json quiet", 1, 1, check_command},
+    {"fmt", "FILE.rp...", "Rewrites files in canonical form, comments kept; '-' filters standard input.", "check quiet",
+     1, 1 << 20, format_command},
+    {"compile", "MODEL.rp -o PROGRAM",
+     "Compiles a model to a program that trains it, or writes the C source, the graphs or the planner's graph file.",
+     "output define emit memory-budget dump cc cflags quiet verbose", 1, 1, compile_command},
+    {"verify", "MODEL.rp",
+     "Checks a model's gradients: finite differences in double precision, then the compiled program against the "
+     "interpreter.",
+     "define elements steps cc cflags json quiet verbose", 1, 1, verify_command},
+};
+enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
+
+static void print_help(FILE *file) {
+  fputs(
+      "Reprise compiles neural-network training into one executable inside a memory budget.\n\n"
+      "usage: reprise COMMAND ...\n\n",
+      file);
+  for (int i = 0; i < COMMAND_COUNT; i++) fprintf(file, "  reprise %-9s %s\n", commands[i].name, commands[i].arguments);
+  fputs(
+      "  reprise pack      BUFFERS.csv [--capacity=SIZE]\n\n'reprise COMMAND --help' tells more. Documentation: "
+      "docs/tour.md.\n",
+      file);
+}
+
+static const Command *find_command(const char *name) {
+  for (int i = 0; i < COMMAND_COUNT; i++)
+    if (string_equal(commands[i].name, name)) return &commands[i];
+  return NULL;
+}
+
+static int unknown_command(const char *name) {
+  const char *close = NULL;
+  int best = 3;
+  for (int i = 0; i < COMMAND_COUNT; i++) {
+    int distance = string_distance(name, commands[i].name, best - 1);
+    if (distance < best) best = distance, close = commands[i].name;
+  }
+  fprintf(stderr, "reprise: unknown command '%s'", name);
+  if (close) fprintf(stderr, "; did you mean '%s'?", close);
+  fputs("\n(see 'reprise --help')\n", stderr);
+  return EXIT_USAGE;
+}
+
+static bool asks_for_help(int count, char **words) {
+  for (int i = 0; i < count; i++)
+    if (string_equal(words[i], "--help") || string_equal(words[i], "-h")) return true;
+  return false;
+}
+
+static int run_command(const Command *command, int count, char **words) {
+  if (asks_for_help(count, words)) {
+    print_command_help(stdout, command);
+    return EXIT_OK;
+  }
+  MemoryArena *arena = memory_arena_create();
+  Options options = {.arena = arena};
+  int code = parse_options(command, count, words, &options);
+  if (code == EXIT_OK) code = command->run(&options);
+  print_diagnostics();
+  memory_arena_destroy(arena);
+  return code;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    print_help(stderr);
+    return EXIT_USAGE;
+  }
+  const char *name = argv[1];
+  if (string_equal(name, "--help") || string_equal(name, "-h") || string_equal(name, "help")) {
+    print_help(stdout);
+    return EXIT_OK;
+  }
+  if (string_equal(name, "--version")) {
+    puts("reprise " REPRISE_VERSION);
+    return EXIT_OK;
+  }
+  if (string_equal(name, "pack")) return pack_command(argc - 1, argv + 1);
+  const Command *command = find_command(name);
+  return command ? run_command(command, argc - 2, argv + 2) : unknown_command(name);
+}

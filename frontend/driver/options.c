@@ -1,0 +1,215 @@
+/* frontend/driver/options.c - options of all commands in one table; each command names those it takes. */
+#include "frontend/driver/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+typedef struct OptionInfo {
+  const char *name; /* long name without dashes */
+  const char *short_form;
+  const char *value; /* how help calls its value; NULL: takes none */
+  const char *help;
+  const char *(*set)(Options *options, const char *value); /* returns what is wrong, or NULL */
+} OptionInfo;
+
+static const char *set_output(Options *options, const char *value) {
+  options->output = value;
+  return *value ? NULL : "expected a file name";
+}
+
+static const char *set_emissions(Options *options, const char *value) {
+  static const struct {
+    const char *name;
+    Emission emission;
+  } kinds[] = {{"exe", EMIT_EXECUTABLE}, {"c", EMIT_C}, {"ir", EMIT_IR}, {"graph", EMIT_GRAPH}};
+  char *rest, *list = memory_string(options->arena, value);
+  for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+    unsigned found = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+      if (string_equal(word, kinds[i].name)) found = kinds[i].emission;
+    if (!found) return "expected a list of exe, c, ir, graph";
+    options->emissions |= found;
+  }
+  return options->emissions ? NULL : "expected a list of exe, c, ir, graph";
+}
+
+static const char *set_budget(Options *options, const char *value) {
+  const char *error;
+  return parse_size(value, &options->budget, &error) ? NULL : error;
+}
+
+static const char *set_definition(Options *options, const char *value) {
+  const char *equals = strchr(value, '=');
+  if (!equals || equals == value || !equals[1]) return "expected NAME=VALUE";
+  Definition definition = {memory_string_range(options->arena, value, equals - value), equals + 1};
+  array_push(options->arena, &options->definitions, definition);
+  return NULL;
+}
+
+static const char *set_dump(Options *options, const char *value) {
+  static const char *const passes[] = {"frontend", "simplify", "grad", "fuse", "kernels"};
+  options->dump_pass = value;
+  for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
+    if (string_equal(value, passes[i])) return NULL;
+  return "expected one of frontend, simplify, grad, fuse, kernels";
+}
+
+static const char *set_count(const char *value, int64_t *count) {
+  char *end;
+  errno = 0;
+  long long number = strtoll(value, &end, 10);
+  if (value[0] < '0' || value[0] > '9' || *end || errno || number < 1) return "expected a whole number of at least 1";
+  *count = number;
+  return NULL;
+}
+
+static const char *set_elements(Options *options, const char *value) { return set_count(value, &options->elements); }
+static const char *set_steps(Options *options, const char *value) { return set_count(value, &options->steps); }
+
+static const char *set_compiler(Options *options, const char *value) {
+  options->compiler = value;
+  return *value ? NULL : "expected a command";
+}
+
+static const char *set_compiler_flags(Options *options, const char *value) {
+  options->compiler_flags = value;
+  return NULL;
+}
+
+static const char *set_check(Options *options, const char *value) {
+  (void)value;
+  options->check = true;
+  return NULL;
+}
+
+static const char *set_json(Options *options, const char *value) {
+  (void)value;
+  options->json = true;
+  return NULL;
+}
+
+static const char *set_quiet(Options *options, const char *value) {
+  (void)value;
+  options->quiet = true;
+  return NULL;
+}
+
+static const char *set_verbose(Options *options, const char *value) {
+  (void)value;
+  options->verbose = true;
+  return NULL;
+}
+
+static const OptionInfo option_table[] = {
+    {"output", "-o", "FILE", "where the result goes; - is standard output (--emit of one text)", set_output},
+    {"define", "-D", "NAME=VALUE", "replaces a dim or const of the model file", set_definition},
+    {"emit", NULL, "LIST", "what to write: exe (default), c, ir, graph; several with commas", set_emissions},
+    {"memory-budget", NULL, "SIZE", "most bytes that the arena may take, such as 8GiB or 64MB", set_budget},
+    {"dump", NULL, "PASS", "print the graphs after frontend, simplify, grad, fuse or kernels", set_dump},
+    {"cc", NULL, "COMMAND", "the C compiler (default: $CC, else cc)", set_compiler},
+    {"cflags", NULL, "FLAGS", "flags in place of -O2 -march=native", set_compiler_flags},
+    {"elements", NULL, "N", "elements of each gradient that are compared (default 8)", set_elements},
+    {"steps", NULL, "N", "training steps that are compared (default 3)", set_steps},
+    {"check", NULL, NULL, "change nothing; exit 1 when a file is not in canonical form", set_check},
+    {"json", NULL, NULL, "print the result as JSON", set_json},
+    {"quiet", "-q", NULL, "print nothing but errors", set_quiet},
+    {"verbose", "-v", NULL, "print what is done", set_verbose},
+};
+enum { OPTION_COUNT = sizeof option_table / sizeof *option_table };
+
+static bool takes(const Command *command, const char *name) {
+  size_t length = strlen(name);
+  for (const char *at = command->options; (at = strstr(at, name)); at += length)
+    if ((at == command->options || at[-1] == ' ') && (at[length] == ' ' || !at[length])) return true;
+  return false;
+}
+
+/* The option of a word "--name", "--name=value", "-x" or "-xVALUE"; *value is what is attached, or NULL. */
+static const OptionInfo *find_option(const Command *command, const char *word, const char **value) {
+  *value = NULL;
+  for (int i = 0; i < OPTION_COUNT; i++) {
+    const OptionInfo *info = &option_table[i];
+    size_t length = strlen(info->name);
+    if (!takes(command, info->name)) continue;
+    if (string_starts(word, "--") && strncmp(word + 2, info->name, length) == 0 &&
+        (!word[2 + length] || word[2 + length] == '=')) {
+      *value = word[2 + length] ? word + 3 + length : NULL;
+      return info;
+    }
+    if (info->short_form && word[1] != '-' && string_starts(word, info->short_form) && (!word[2] || info->value)) {
+      *value = word[2] ? word + 2 : NULL;
+      return info;
+    }
+  }
+  return NULL;
+}
+
+static int usage_error(const Command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int usage_error(const Command *command, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fprintf(stderr, "reprise %s: ", command->name);
+  vfprintf(stderr, format, arguments);
+  fprintf(stderr, "\n(see 'reprise %s --help')\n", command->name);
+  va_end(arguments);
+  return EXIT_USAGE;
+}
+
+static int unknown_option(const Options *options, const Command *command, const char *word) {
+  char *name = memory_string(options->arena, word + strspn(word, "-"));
+  name[strcspn(name, "=")] = '\0';
+  const char *close = NULL;
+  int best = 3;
+  for (int i = 0; i < OPTION_COUNT; i++) {
+    int distance = string_distance(name, option_table[i].name, best - 1);
+    if (takes(command, option_table[i].name) && distance < best) best = distance, close = option_table[i].name;
+  }
+  if (close) return usage_error(command, "unknown option '%s'; did you mean '--%s'?", word, close);
+  return usage_error(command, "unknown option '%s'", word);
+}
+
+int parse_options(const Command *command, int count, char **words, Options *options) {
+  bool only_files = false;
+  options->command = command->name;
+  options->budget = -1;
+  for (int i = 0; i < count; i++) {
+    const char *word = words[i], *value;
+    if (only_files || word[0] != '-' || !word[1]) {
+      array_push(options->arena, &options->files, word);
+      continue;
+    }
+    if (string_equal(word, "--")) {
+      only_files = true;
+      continue;
+    }
+    const OptionInfo *info = find_option(command, word, &value);
+    if (!info) return unknown_option(options, command, word);
+    if (!info->value && value) return usage_error(command, "option '--%s' takes no value", info->name);
+    if (info->value && !value) {
+      if (i + 1 == count) return usage_error(command, "option '%s' lacks its value %s", word, info->value);
+      value = words[++i];
+    }
+    const char *fault = info->set(options, value);
+    if (fault) return usage_error(command, "option '--%s': %s, found '%s'", info->name, fault, value);
+  }
+  if (options->files.count < command->files_least || options->files.count > command->files_most)
+    return usage_error(command, "expected %s, found %lld file%s", command->arguments, (long long)options->files.count,
+                       options->files.count == 1 ? "" : "s");
+  return EXIT_OK;
+}
+
+void print_command_help(FILE *file, const Command *command) {
+  fprintf(file, "usage: reprise %s %s\n\n%s\n\noptions:\n", command->name, command->arguments, command->summary);
+  for (int i = 0; i < OPTION_COUNT; i++) {
+    const OptionInfo *info = &option_table[i];
+    char form[64];
+    if (!takes(command, info->name)) continue;
+    if (info->short_form)
+      snprintf(form, sizeof form, "%s%s%s, --%s", info->short_form, info->value ? " " : "",
+               info->value ? info->value : "", info->name);
+    else
+      snprintf(form, sizeof form, "--%s%s%s", info->name, info->value ? "=" : "", info->value ? info->value : "");
+    fprintf(file, "  %-28s %s\n", form, info->help);
+  }
+  fprintf(file, "  %-28s %s\n", "--help", "this text");
+}

@@ -1,0 +1,36 @@
+/* frontend/driver/options.h - the command line of `reprise` (docs/design.md, section 11). */
+#ifndef REPRISE_FRONTEND_DRIVER_OPTIONS_H
+#define REPRISE_FRONTEND_DRIVER_OPTIONS_H
+
+#include "frontend/elaborate.h"
+
+/* What --emit asks for. */
+typedef enum Emission { EMIT_EXECUTABLE = 1, EMIT_C = 2, EMIT_IR = 4, EMIT_GRAPH = 8 } Emission;
+
+typedef struct Options {
+  MemoryArena *arena;
+  const char *command;
+  ARRAY(const char *) files;
+  ARRAY(Definition) definitions; /* -D NAME=VALUE */
+  const char *output;            /* -o; NULL: by the input's name */
+  unsigned emissions;            /* Emission bits; 0: not given */
+  int64_t budget;                /* bytes; -1: none */
+  const char *dump_pass;
+  const char *compiler, *compiler_flags; /* --cc, --cflags; NULL: the defaults */
+  int64_t elements, steps;               /* verify */
+  bool check, json, quiet, verbose;
+} Options;
+
+typedef struct Command {
+  const char *name, *arguments, *summary;
+  const char *options; /* long names it takes, separated by spaces */
+  int files_least, files_most;
+  int (*run)(const Options *options);
+} Command;
+
+/* Parses the words after the command's name. Reports on stderr; returns EXIT_OK, or EXIT_USAGE. */
+int parse_options(const Command *command, int count, char **words, Options *options);
+/* Help texts on a stream. */
+void print_command_help(FILE *file, const Command *command);
+
+#endif
