@@ -1,0 +1,199 @@
+#include "tests/operators/build_case.h"
+
+#include "ir/build.h"
+
+/* ---- attributes ---- */
+
+static int64_t read_choice(const AttributeInfo *info, const char *word) {
+  for (int64_t i = 0; info->choices[i]; i++)
+    if (string_equal(info->choices[i], word)) return i;
+  die("'%s' is not a choice of attribute '%s'", word, info->name);
+}
+
+static DataType read_dtype(const char *word) {
+  DataType dtype = F32;
+  if (!dtype_from_name(word, &dtype)) die("unknown data type '%s'", word);
+  return dtype;
+}
+
+static Attribute read_list(const json_t *value, AttributeKind kind) {
+  Attribute attribute = {.kind = kind, .given = true, .count = (int)json_array_size(value)};
+  for (int i = 0; i < attribute.count; i++) {
+    const json_t *item = json_array_get(value, (size_t)i);
+    attribute.list[i] = json_integer_value(item);
+    attribute.numbers[i] = json_number_value(item);
+  }
+  return attribute;
+}
+
+static Attribute read_attribute(const AttributeInfo *info, const json_t *value) {
+  switch (info->kind) {
+    case ATTRIBUTE_INT:
+      return attribute_int(json_integer_value(value));
+    case ATTRIBUTE_FLOAT:
+      return attribute_float(json_number_value(value));
+    case ATTRIBUTE_NUMBER:
+      return attribute_number(json_number_value(value), (int64_t)json_number_value(value));
+    case ATTRIBUTE_BOOL:
+      return attribute_bool(json_boolean_value(value));
+    case ATTRIBUTE_CHOICE:
+      return attribute_choice(read_choice(info, json_string_value(value)));
+    case ATTRIBUTE_DTYPE:
+      return attribute_dtype(read_dtype(json_string_value(value)));
+    case ATTRIBUTE_INTS:
+    case ATTRIBUTE_FLOATS:
+      return read_list(value, info->kind);
+  }
+  die("unknown attribute kind");
+}
+
+static void read_attributes(Op op, const VectorCase *vectors, Attribute *attributes) {
+  const OpInfo *info = op_info(op);
+  const char *name;
+  json_t *value;
+  for (int i = 0; i < info->attribute_count; i++) attributes[i] = attribute_none(info->attributes[i].kind);
+  json_object_foreach(vectors->attributes, name, value) {
+    int index = op_attribute_index(op, name);
+    if (index < 0) die("operator %s has no attribute '%s'", vectors->op, name);
+    attributes[index] = read_attribute(&info->attributes[index], value);
+  }
+}
+
+/* ---- inputs ---- */
+
+static ValueId apply_view(Graph *graph, ValueId x, const VectorView *view) {
+  if (string_equal(view->kind, "permute")) return build_permute(graph, x, view->numbers);
+  if (string_equal(view->kind, "reshape")) return build_reshape(graph, x, view->count, view->numbers);
+  if (string_equal(view->kind, "expand")) return build_expand(graph, x, view->count, view->numbers);
+  if (string_equal(view->kind, "slice"))
+    return build_slice(graph, x, (int)view->numbers[0], view->numbers[1], view->numbers[2], view->numbers[3]);
+  die("unknown view '%s'", view->kind);
+}
+
+static ValueId add_input(Graph *graph, const VectorInput *input, const char *name) {
+  Module *module = graph->module;
+  ValueId x = graph_input(graph, module_add_input(module, (ModelInput){.name = name, .type = input->tensor.type}));
+  if (input->gradient) {
+    GraphOutput request = {.name = name, .value = x, .denominator = NO_VALUE};
+    array_push(module->arena, &graph->gradient_requests, request);
+  }
+  for (int i = 0; i < input->view_count; i++) x = apply_view(graph, x, &input->views[i]);
+  return x;
+}
+
+/* ---- what the language offers beside the op table ---- */
+
+static int64_t argument(const VectorCase *vectors, const char *name) {
+  return json_integer_value(json_object_get(vectors->attributes, name));
+}
+
+static ValueId apply_rearrange(Graph *graph, const VectorCase *vectors, ValueId x) {
+  const char *names[MAX_RANK], *name;
+  int64_t sizes[MAX_RANK];
+  int count = 0;
+  json_t *size;
+  json_object_foreach(json_object_get(vectors->attributes, "sizes"), name, size) {
+    names[count] = name;
+    sizes[count++] = json_integer_value(size);
+  }
+  const char *pattern = json_string_value(json_object_get(vectors->attributes, "pattern"));
+  return build_rearrange(graph, x, pattern, count, names, sizes);
+}
+
+/* Returns false when the name is not one of these. */
+static bool apply_special(Graph *graph, const VectorCase *vectors, ValueId x, ValueId *outputs) {
+  if (string_equal(vectors->op, "rearrange"))
+    outputs[0] = apply_rearrange(graph, vectors, x);
+  else if (string_equal(vectors->op, "split"))
+    build_split(graph, x, argument(vectors, "parts"), (int)argument(vectors, "axis"), outputs);
+  else if (string_equal(vectors->op, "unstack"))
+    build_unstack(graph, x, (int)argument(vectors, "axis"), outputs);
+  else if (string_equal(vectors->op, "index"))
+    outputs[0] = build_index(graph, x, (int)argument(vectors, "axis"), argument(vectors, "at"));
+  else
+    return false;
+  return true;
+}
+
+static void apply_operator(Graph *graph, const VectorCase *vectors, const ValueId *inputs, ValueId *outputs) {
+  if (apply_special(graph, vectors, inputs[0], outputs)) return;
+  Op op = op_find(vectors->op);
+  if (op == OP_NONE) die("the op table has no operator '%s'", vectors->op);
+  Attribute attributes[MAX_OP_ATTRIBUTES];
+  read_attributes(op, vectors, attributes);
+  outputs[0] = graph_apply(graph, op, vectors->input_count, inputs, attributes, outputs);
+}
+
+/* ---- the loss ---- */
+
+/* Sum of output times weight. The weights are built into the graph: the index times 37 plus 11, modulo 101, … */
+static ValueId weighted_sum(Graph *graph, ValueId y) {
+  Type type = *value_type(graph, y);
+  Attribute count[] = {attribute_ints(type.rank, type.dims), attribute_dtype(I32)};
+  ValueId index = graph_apply(graph, OP_arange, 0, NULL, count, NULL);
+  ValueId number =
+      BUILD(graph, add, BUILD(graph, multiply, index, build_integer(graph, I32, 37)), build_integer(graph, I32, 11));
+  number = BUILD(graph, subtract, BUILD(graph, modulo, number, build_integer(graph, I32, 101)),
+                 build_integer(graph, I32, 50));
+  ValueId weight =
+      BUILD(graph, multiply, build_cast(graph, number, type.dtype), build_constant(graph, type.dtype, 1.0 / 32));
+  return build_reduce(graph, OP_sum, BUILD(graph, multiply, y, weight), -1, NULL, false);
+}
+
+static ValueId as_f32(Graph *graph, ValueId x) {
+  return value_type(graph, x)->dtype == F32 ? x : build_cast(graph, x, F32);
+}
+
+static bool all_zero(const VectorCase *vectors) {
+  for (int i = 0; i < vectors->input_count; i++) {
+    const VectorInput *input = &vectors->inputs[i];
+    for (int64_t k = 0; input->gradient && k < type_elements(&input->tensor.type); k++)
+      if (input->gradient[k] != 0) return false;
+  }
+  return true;
+}
+
+static void build_loss(BuiltCase *built, const VectorCase *vectors) {
+  Graph *graph = built->graph;
+  ValueId loss = build_constant(graph, F32, 0);
+  for (int i = 0; i < vectors->differentiated; i++)
+    if (dtype_class(value_type(graph, built->outputs[i])->dtype) == CLASS_REAL)
+      loss = BUILD(graph, add, loss, as_f32(graph, weighted_sum(graph, built->outputs[i])));
+  built->gradient_offset = all_zero(vectors) ? 1 : 0;
+  for (int64_t i = 0; built->gradient_offset != 0 && i < graph->gradient_requests.count; i++) {
+    ValueId sum = build_reduce(graph, OP_sum, graph->gradient_requests.items[i].value, -1, NULL, false);
+    loss = BUILD(graph, add, loss, as_f32(graph, sum));
+  }
+  graph->loss.name = "loss";
+  graph->loss.value = loss;
+}
+
+BuiltCase *build_case(MemoryArena *arena, const VectorCase *vectors) {
+  BuiltCase *built = NEW(arena, BuiltCase);
+  ValueId inputs[MOST_TENSORS];
+  built->module = module_create(arena, vectors->op, "case");
+  Graph *graph = built->graph = built->module->train = graph_create(built->module, false);
+  for (int i = 0; i < vectors->input_count; i++)
+    inputs[i] =
+        vectors->inputs[i].present ? add_input(graph, &vectors->inputs[i], memory_format(arena, "x%d", i)) : NO_VALUE;
+  apply_operator(graph, vectors, inputs, built->outputs);
+  if (diag_error_count()) return NULL;
+  for (int i = 0; i < vectors->output_count; i++) {
+    GraphOutput output = {.name = memory_format(arena, "y%d", i), .value = built->outputs[i], .denominator = NO_VALUE};
+    array_push(arena, &graph->outputs, output);
+  }
+  build_loss(built, vectors);
+  return diag_error_count() ? NULL : built;
+}
+
+void fill_case(Evaluation *evaluation, const VectorCase *vectors) {
+  int next = 0;
+  evaluation->control.seed = 7;
+  evaluation->control.micro_step = 3;
+  for (int i = 0; i < vectors->input_count; i++) {
+    const VectorTensor *tensor = &vectors->inputs[i].tensor;
+    if (!vectors->inputs[i].present) continue;
+    EvalTensor *input = &evaluation->inputs[next++];
+    for (int64_t k = 0; k < type_elements(&tensor->type); k++) eval_tensor_set(input, k, tensor->data[k]);
+  }
+}
