@@ -131,8 +131,8 @@ static bool check_complete(const Loader *loader, RpStatus *status) {
 static void report(const Loader *loader) {
   const char *path = loader->tensors->file.path;
   if (loader->converted > 0) {
-    rp_log_note(loader->log, "'%s': %lld tensors were converted from F16 or BF16 to f32", path,
-                (long long)loader->converted);
+    rp_log_note(loader->log, "'%s': converted %lld tensor%s from F16 or BF16 to f32", path,
+                (long long)loader->converted, loader->converted == 1 ? "" : "s");
   }
   if (loader->ignored > 0) {
     rp_log_note(loader->log, "'%s': ignored %lld tensor%s that the model does not have, first '%.200s'", path,
