@@ -226,6 +226,10 @@ static void finish_output(Evaluation *evaluation, ValueId id) {
   if (id == evaluation->probe_value) tensor->real[evaluation->probe_element] += evaluation->probe_delta;
 }
 
+static bool is_held(const Evaluation *evaluation, const Node *node) {
+  return evaluation->hold_stopped && op_has(node->op, OP_ZERO_GRADIENT) && evaluation->values[node->outputs[0]].real;
+}
+
 bool eval_run_phases(Evaluation *evaluation, Phase first, Phase last) {
   const Module *module = evaluation->graph->module;
   evaluation->fault = NULL;
@@ -235,7 +239,7 @@ bool eval_run_phases(Evaluation *evaluation, Phase first, Phase last) {
     round_tensor(evaluation->precision, &evaluation->persistents[i]);
   for (int64_t id = 0; id < evaluation->graph->nodes.count; id++) {
     const Node *node = &evaluation->graph->nodes.items[id];
-    if (node->phase < first || node->phase > last) continue;
+    if (node->phase < first || node->phase > last || is_held(evaluation, node)) continue;
     evaluation->fault = run_node(evaluation, (NodeId)id);
     if (evaluation->fault) {
       evaluation->fault_node = (NodeId)id;

@@ -56,6 +56,8 @@ typedef struct Evaluation {
   ValueId probe_value;
   int64_t probe_element;
   double probe_delta;
+  /* nodes with OP_ZERO_GRADIENT keep the real values of the last run */
+  bool hold_stopped;
 } Evaluation;
 
 /* Allocates everything in the arena, about 8 bytes per element of every value. The graph must be verified and must not
@@ -92,10 +94,11 @@ typedef struct GradientCheck {
 
 /* Compares graph->gradients with central differences of the loss, at up to `elements` elements of each gradient (all of
  * them, or evenly spread ones including the first and the last). Needs an EVAL_F64 evaluation with inputs and
- * persistents filled; leaves them unchanged. Differences are taken at two step sizes and extrapolated (Richardson);
- * where one-sided differences disagree as at a kink, the element is skipped. The relative error is |analytic - numeric|
- * over the larger of the two, or over 1e-6 of the larger of the loss and the largest entry of that gradient where both
- * are smaller. Returns false after a data fault. */
+ * persistents filled and a graph as the grad pass leaves it, not fused; leaves inputs and persistents unchanged and
+ * nothing written. Differences are taken at two step sizes and extrapolated (Richardson); where one-sided differences
+ * disagree as at a kink, the element is skipped. Operators that stop gradients on purpose keep their value. The
+ * relative error is |analytic - numeric| over the larger of the two, or over 1e-6 of the larger of the loss and the
+ * largest entry of that gradient where both are smaller. Returns false after a data fault. */
 bool eval_gradient_check(Evaluation *evaluation, int64_t elements, GradientCheck *check);
 
 #endif
