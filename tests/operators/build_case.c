@@ -47,16 +47,15 @@ static Attribute read_attribute(const AttributeInfo *info, const json_t *value) 
   die("unknown attribute kind");
 }
 
-static void read_attributes(Op op, const VectorCase *vectors, Attribute *attributes) {
+void read_attributes(Op op, json_t *values, Attribute *attributes) {
   const OpInfo *info = op_info(op);
-  const char *name;
-  json_t *value;
-  for (int i = 0; i < info->attribute_count; i++) attributes[i] = attribute_none(info->attributes[i].kind);
-  json_object_foreach(vectors->attributes, name, value) {
-    int index = op_attribute_index(op, name);
-    if (index < 0) die("operator %s has no attribute '%s'", vectors->op, name);
-    attributes[index] = read_attribute(&info->attributes[index], value);
+  for (int i = 0; i < info->attribute_count; i++) {
+    const json_t *value = json_object_get(values, info->attributes[i].name);
+    if (value) attributes[i] = read_attribute(&info->attributes[i], value);
   }
+  for (void *item = json_object_iter(values); item; item = json_object_iter_next(values, item))
+    if (op_attribute_index(op, json_object_iter_key(item)) < 0)
+      die("operator %s has no attribute '%s'", info->name, json_object_iter_key(item));
 }
 
 /* ---- inputs ---- */
@@ -120,7 +119,9 @@ static void apply_operator(Graph *graph, const VectorCase *vectors, const ValueI
   Op op = op_find(vectors->op);
   if (op == OP_NONE) die("the op table has no operator '%s'", vectors->op);
   Attribute attributes[MAX_OP_ATTRIBUTES];
-  read_attributes(op, vectors, attributes);
+  for (int i = 0; i < op_info(op)->attribute_count; i++)
+    attributes[i] = attribute_none(op_info(op)->attributes[i].kind);
+  read_attributes(op, vectors->attributes, attributes);
   outputs[0] = graph_apply(graph, op, vectors->input_count, inputs, attributes, outputs);
 }
 

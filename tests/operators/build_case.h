@@ -18,4 +18,7 @@ BuiltCase *build_case(MemoryArena *arena, const VectorCase *vectors);
 /* Puts the case's data into the inputs of an evaluation; seed 7, micro-step 3. */
 void fill_case(Evaluation *evaluation, const VectorCase *vectors);
 
+/* Sets the attributes that a JSON object names, by their names in the signature; dies for a name that is not there. */
+void read_attributes(Op op, json_t *values, Attribute *attributes);
+
 #endif
