@@ -77,7 +77,7 @@ struct Expr {
       ArgumentList arguments;
     } call;
     struct {
-      TokenKind operator;
+      TokenKind symbol;
       Location operator_location;
       Expr *left, *right; /* GROUP and PREFIX: right only */
     };

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "frontend/ast.h"
+#include "frontend/constants.h"
 
 typedef struct Dump {
   MemoryArena *arena;
@@ -26,47 +27,6 @@ static void put_string(Dump *dump, const char *text) {
     array_push(dump->arena, &dump->text, *text);
   }
   put(dump, "\"");
-}
-
-static const char *operator_text(TokenKind kind) {
-  switch (kind) {
-    case TOKEN_RANGE:
-      return "..";
-    case TOKEN_OR:
-      return "or";
-    case TOKEN_AND:
-      return "and";
-    case TOKEN_NOT:
-      return "not";
-    case TOKEN_EQUAL:
-      return "==";
-    case TOKEN_NOT_EQUAL:
-      return "!=";
-    case TOKEN_LESS:
-      return "<";
-    case TOKEN_LESS_EQUAL:
-      return "<=";
-    case TOKEN_GREATER:
-      return ">";
-    case TOKEN_GREATER_EQUAL:
-      return ">=";
-    case TOKEN_PLUS:
-      return "+";
-    case TOKEN_MINUS:
-      return "-";
-    case TOKEN_STAR:
-      return "*";
-    case TOKEN_SLASH:
-      return "/";
-    case TOKEN_FLOOR_SLASH:
-      return "//";
-    case TOKEN_PERCENT:
-      return "%";
-    case TOKEN_AT:
-      return "@";
-    default:
-      return "^";
-  }
 }
 
 static void dump_expr(Dump *dump, const Expr *expr);
@@ -129,7 +89,7 @@ static void dump_operation(Dump *dump, const Expr *expr) {
   if (expr->kind == EXPR_GROUP)
     put(dump, "group");
   else
-    put(dump, operator_text(expr->operator));
+    put(dump, operator_text(expr->symbol));
   put(dump, " ");
   if (expr->kind == EXPR_BINARY) {
     dump_expr(dump, expr->left);

@@ -300,7 +300,7 @@ static Expr *parse_prefix(Parser *parser) {
   const Token *token = peek(parser);
   if (token->kind != TOKEN_MINUS && token->kind != TOKEN_NOT) return parse_postfix(parser);
   Expr *expr = new_expr(parser, EXPR_PREFIX, token->location);
-  expr->operator= token->kind;
+  expr->symbol = token->kind;
   expr->operator_location = token->location;
   accept(parser, token->kind, token->kind == TOKEN_MINUS ? ROLE_PREFIX : ROLE_PLAIN);
   expr->right = parse_power(parser, token->kind == TOKEN_MINUS ? POWER_NEGATE : POWER_NOT);
@@ -324,7 +324,7 @@ static Expr *parse_power(Parser *parser, Power least) {
     const Infix *infix = find_infix(peek(parser)->kind);
     if (!infix || infix->power < least) break;
     Expr *expr = new_expr(parser, EXPR_BINARY, left->location);
-    expr->operator= infix->kind;
+    expr->symbol = infix->kind;
     expr->operator_location = peek(parser)->location;
     expr->left = left;
     accept(parser, infix->kind, infix->role);
