@@ -57,7 +57,7 @@ const char *storage_class_name(StorageClass class);
 /* Bytes with one life: a value together with its views. */
 typedef struct Storage {
   const char *name;   /* unique in its graph, stable, for people: name or module path of the value */
-  ValueId root;       /* the value that is not a view */
+  ValueId root;       /* the value that is not a view; NO_VALUE for the control block */
   int64_t bytes;      /* rounded up to the alignment */
   StorageClass class;
   bool persistent;    /* weights, state, optimizer, accumulators, inputs: live before and after the step */
@@ -83,9 +83,12 @@ typedef struct StorageTable {
   ARRAY(Storage) storages;
   Layout *layouts; /* per value id of the graph */
   ARRAY(InplacePair) inplace; /* in node order */
+  int control;        /* the storage of the control block */
 } StorageTable;
 
-/* Layout of every value by following views; classes; in-place permissions. Inputs and persistents come first, in module order. */
+/* Layout of every value by following views (storage -1 for values that nothing makes); classes; in-place permissions.
+ * The module's persistents come first, then its inputs, then the control block, in every graph the same; then what nodes
+ * make, in node order, clones last: inserting clones changes nothing about the others. */
 StorageTable *assign_storages(Graph *graph, int64_t alignment, MemoryArena *arena);
 
 /* ---- schedule (docs/design.md, section 7) ---- */

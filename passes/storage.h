@@ -1,0 +1,21 @@
+/* passes/storage.h - shared by the files of the storage pass. */
+#ifndef REPRISE_PASSES_STORAGE_H
+#define REPRISE_PASSES_STORAGE_H
+
+#include "passes/passes.h"
+
+typedef struct StorageBuilder {
+  Graph *graph;
+  StorageTable *table;
+  MemoryArena *arena, *scratch;
+} StorageBuilder;
+
+/* storage_names.c: a name for every storage that a node makes: "h.0.attn.y", or "h.0.attn.gelu" where the source has
+ * no name for the value; "#2", "#3" … is appended where that is taken. Clones are named after their originals. */
+void name_storages(StorageBuilder *b);
+
+/* storage_inplace.c: fills table->inplace. A pair is permitted where the node reads the host, element by element, only
+ * where it writes the output: pointwise nodes, and kernels that say so in the op table. */
+void list_inplace_pairs(StorageBuilder *b);
+
+#endif
