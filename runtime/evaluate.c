@@ -47,6 +47,7 @@ bool rp_evaluate(RpRun *run, const char *event, RpStatus *status) {
   double *values = rp_allocate(phase->scalar_count, sizeof *values, status);
   int64_t batches = rp_data_batches(&run->test), done = 0;
   bool good = sums && values;
+  run->observation.memory.poison = run->options->poison;
   for (; good && done < batches && !rp_interrupted(); done++) {
     set_control(run);
     good = rp_data_load(&run->test, run->program, done, run->context.arena, status) && rp_run_phase(run, phase, status);

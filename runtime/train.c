@@ -10,11 +10,9 @@
 bool rp_run_phase(RpRun *run, const RpPhase *phase, RpStatus *status) {
   const RpProgram *program = run->program;
   RpContext *context = &run->context;
-  bool training = phase != &program->evaluation;
   context->phase = phase;
-  context->observer = NULL;
-  if (training) rp_observe(context, &run->observation);
-  if (training && run->observation.dump.active) rp_dump_kernel(&run->observation.dump, context, -1);
+  rp_observe(context, &run->observation);
+  if (run->observation.dump.active) rp_dump_kernel(&run->observation.dump, context, -1);
   if (run->observation.trace.active) rp_trace_resume(&run->observation.trace);
   phase->run(context);
   int32_t fault = rp_control(context)->fault;

@@ -30,6 +30,9 @@ enum Offset {
   BIAS_GRADIENT = 896,
   ARENA = 960
 };
+#ifndef ARENA_BYTES
+#define ARENA_BYTES ARENA
+#endif
 
 static float *at(const RpContext *context, int64_t offset) { return (float *)(void *)(context->arena + offset); }
 
@@ -102,14 +105,16 @@ static void run_evaluation(RpContext *context) {
   sum_loss(context), rp_done(context, 1);
 }
 
-/* The planted error frees the predictions' error one kernel early: only --poison sees it. */
+/* The planted fault: the predictions' error is freed one kernel early, which only --poison sees. */
 #ifdef PLANTED
 static const int64_t after_loss[] = {ERROR, 64}, after_gradient[] = {X, 64, Y, 64};
 #define AFTER_LOSS after_loss, 1
+#define AFTER_EVALUATED_PREDICTION after_loss, 1
 #define AFTER_GRADIENT after_gradient, 2
 #else
 static const int64_t after_gradient[] = {X, 64, Y, 64, ERROR, 64};
 #define AFTER_LOSS 0, 0
+#define AFTER_EVALUATED_PREDICTION 0, 0
 #define AFTER_GRADIENT after_gradient, 3
 #endif
 
@@ -118,6 +123,10 @@ static const RpKernel kernels[] = {
     {"loss", "regression.rp:5:8", "forward", false, 832, AFTER_LOSS},
     {"gradient", "regression.rp:5:8", "backward", false, 960, AFTER_GRADIENT},
     {"update", "regression.rp:8:3", "update", false, 768, 0, 0},
+};
+static const RpKernel evaluation_kernels[] = {
+    {"predict", "regression.rp:4:7", "forward", false, 640, AFTER_EVALUATED_PREDICTION},
+    {"loss", "regression.rp:5:8", "forward", false, 832, 0, 0},
 };
 static const RpObservable observables[] = {
     {RP_OBSERVE_LOSS, {"loss", RP_F32, 0, {0}, LOSS}, 1, -1},
@@ -163,7 +172,7 @@ static const RpProgram program = {
     .model = "Regression",
     .target = "cpu",
     .source = "regression.rp",
-    .arena_bytes = ARENA,
+    .arena_bytes = ARENA_BYTES,
     .alignment = 64,
     .budget = 1024,
     .live_peak = ARENA,
@@ -189,7 +198,7 @@ static const RpProgram program = {
 #if ACCUMULATE > 1
     .update = {run_update, kernels + 3, 1, update_observables, COUNT_OF(update_observables), 0, 0},
 #endif
-    .evaluation = {run_evaluation, kernels, 2, 0, 0, scalars, 2},
+    .evaluation = {run_evaluation, evaluation_kernels, 2, 0, 0, scalars, 2},
     .learning_rate = 0.02,
     .schedule = {RP_SCHEDULE_COSINE, 2, 100, 0, 0.1, 0},
     .accumulate = ACCUMULATE,

@@ -1,4 +1,6 @@
 /* The command line of a produced program, by running one. */
+#define _XOPEN_SOURCE 700 /* posix_openpt */
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
@@ -7,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 /* cmocka.h needs the above */
 #include <cmocka.h>
@@ -361,6 +364,78 @@ static void test_poison(void **state) {
   assert_contains("out", "\"loss\":null"); /* from the second step on */
 }
 
+/* The planted program's evaluation frees the error before it is summed up. */
+static void test_poison_in_evaluation(void **state) {
+  (void)state;
+  assert_int_equal(run("%s --eval", PLANTED), 0);
+  assert_contains("out", "\"event\":\"test\",\"step\":0,\"loss\":");
+  double loss = number("out", "test", 0, "loss");
+  assert_true(loss > 0);
+  assert_int_equal(run("%s --eval --poison", REGRESSION), 0);
+  assert_float_equal(number("out", "test", 0, "loss"), loss, 0);
+  assert_int_equal(run("%s --eval --poison", PLANTED), 0);
+  assert_contains("out", "\"loss\":null");
+}
+
+static void test_no_memory(void **state) {
+  (void)state;
+  assert_int_equal(run("ASAN_OPTIONS=allocator_may_return_null=1 %s", TOO_LARGE), 7);
+  assert_contains("err", "no memory for the arena of 1152921504606846976 bytes");
+}
+
+static void test_log(void **state) {
+  (void)state;
+  assert_int_equal(run("%s --steps 2 --save half --log=all", REGRESSION), 0);
+  assert_int_equal(run("%s --steps 3 --resume half --log=all", REGRESSION), 0);
+  assert_int_equal(count_events("all", "step"), 3); /* a resumed run goes on with its log */
+  assert_int_equal(count_events("all", "start"), 2);
+  assert_int_equal(run("%s --steps 1 --log=all", REGRESSION), 0);
+  assert_int_equal(count_events("all", "step"), 1);
+  if (access("/dev/full", W_OK) == 0) {
+    assert_int_equal(run("%s --steps 1 --log=/dev/full", REGRESSION), 4);
+    assert_contains("err", "the log could not be written");
+  }
+}
+
+/* Runs a command with a terminal as its stdout and gives what it printed, in `text`. */
+static void run_on_terminal(const char *command, char *text, size_t size) {
+  size_t used = 0;
+  int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  assert_true(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    int other = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    dup2(other, STDOUT_FILENO);
+    close(terminal);
+    execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+    _exit(127);
+  }
+  for (ssize_t got; used < size - 1 && (got = read(terminal, text + used, size - 1 - used)) > 0;) used += (size_t)got;
+  text[used] = '\0';
+  int result;
+  assert_int_equal(waitpid(child, &result, 0), child);
+  assert_int_equal(result, 0);
+  close(terminal);
+}
+
+static void test_terminal(void **state) {
+  (void)state;
+  char text[16384];
+  run_on_terminal("NO_COLOR= " REGRESSION " --steps 3 --save kept --memory --log=lines", text, sizeof text);
+  assert_non_null(strstr(text, "Regression: 4 parameters"));
+  assert_non_null(strstr(text, "step 3/3  loss \x1b[1m"));
+  assert_non_null(strstr(text, "samples/s"));
+  assert_non_null(strstr(text, "saved kept"));
+  assert_non_null(strstr(text, "test: 8 records"));
+  assert_non_null(strstr(text, "high_water"));
+  assert_null(strstr(text, "{"));
+  assert_int_equal(count_events("lines", "step"), 3);
+  run_on_terminal("NO_COLOR=1 " REGRESSION " --steps 3", text, sizeof text);
+  assert_non_null(strstr(text, "step 3/3  loss "));
+  assert_null(strstr(text, "\x1b[1m"));
+}
+
 static void test_trace(void **state) {
   (void)state;
   assert_int_equal(run("%s --steps 3 --trace trace.json", REGRESSION), 0);
@@ -408,6 +483,10 @@ int main(void) {
       cmocka_unit_test(test_poison),
       cmocka_unit_test(test_trace),
       cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_poison_in_evaluation),
+      cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_log),
+      cmocka_unit_test(test_terminal),
   };
   return cmocka_run_group_tests(tests, enter, leave_scratch);
 }
