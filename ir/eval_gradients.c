@@ -1,6 +1,6 @@
 /* ir/eval_gradients.c - gradients against finite differences.
  *
- * With L(d) the loss when one element x is moved by d, and h = 1e-5 max(1, |x|):
+ * With L(d) the loss when one element x is moved by d, and h = 3e-5 max(1, |x|):
  *   central(h) = (L(h) - L(-h)) / 2h           one-sided gap(h) = (L(h) - 2 L(0) + L(-h)) / h
  *   numeric = (4 central(h/2) - central(h)) / 3
  * Where L is smooth, gap(h/2) = gap(h)/2 and central(h) = central(h/2) up to h²; a kink nearby breaks one of the two.
@@ -9,7 +9,7 @@
 
 #include "ir/eval_internal.h"
 
-static const double step_size = 1e-5, kink_tolerance = 1e-5, floor_share = 1e-6;
+static const double step_size = 3e-5, kink_tolerance = 3e-5, floor_share = 1e-6;
 
 typedef struct Check {
   Evaluation *evaluation;
