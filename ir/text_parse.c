@@ -15,7 +15,7 @@ enum { MOST_INSTRUCTIONS = 1 << 24, MOST_READER_INPUTS = 64 };
 
 static Type read_type(TextReader *r) {
   Type type = {0};
-  int64_t start = r->at;
+  int64_t start = text_position(r);
   if (!dtype_from_name(text_word(r), &type.dtype)) {
     if (!r->failed) r->at = start;
     text_fail(r, "expected a type such as f32[2, 3]");
@@ -85,7 +85,7 @@ static Attribute *read_attributes(TextReader *r, Op op) {
 }
 
 static Op read_op(TextReader *r, bool (*allowed)(OpKind kind), const char *what) {
-  int64_t start = r->at;
+  int64_t start = text_position(r);
   const char *name = text_word(r);
   Op op = op_find(name);
   if (op != OP_NONE && allowed(op_kind(op))) return op;

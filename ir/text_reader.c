@@ -27,6 +27,11 @@ static void skip_blanks(TextReader *reader) {
   while (reader->at < reader->source->length && isspace((unsigned char)*here(reader))) reader->at++;
 }
 
+int64_t text_position(TextReader *reader) {
+  skip_blanks(reader);
+  return reader->at;
+}
+
 bool text_at_end(TextReader *reader) {
   skip_blanks(reader);
   return reader->failed || reader->at >= reader->source->length;
@@ -74,8 +79,7 @@ const char *text_word(TextReader *reader) {
 }
 
 int text_choice(TextReader *reader, const char *const *words, const char *what) {
-  skip_blanks(reader);
-  int64_t start = reader->at;
+  int64_t start = text_position(reader);
   const char *word = text_word(reader);
   for (int i = 0; words[i]; i++)
     if (string_equal(words[i], word)) return i;

@@ -23,6 +23,8 @@ typedef struct TextReader {
 
 /* Reports at the cursor unless something was reported before. */
 void text_fail(TextReader *reader, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Where the next token begins. */
+int64_t text_position(TextReader *reader);
 bool text_at_end(TextReader *reader);
 /* Takes a word or a punctuation mark when it comes next. */
 bool text_accept(TextReader *reader, const char *token);
