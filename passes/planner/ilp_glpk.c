@@ -14,11 +14,11 @@ typedef struct Session {
   const MipLimits *limits;
   const MipEvents *events;
   glp_prob *problem;
-  double *values, *proposal;
+  double *values;
   double bound;
   int64_t nodes;
   int iterations_before;
-  bool stopped, started;
+  bool stopped;
 } Session;
 
 static void set_row(Session *session, int number, const MipRow *row) {
@@ -73,20 +73,6 @@ static void generate_rows(Session *session) {
   }
 }
 
-static void propose(Session *session, glp_tree *tree) {
-  double *proposal = session->proposal + 1;
-  if (session->limits->start && !session->started) {
-    session->started = true;
-    memcpy(proposal, session->limits->start, (size_t)session->mip->columns.count * sizeof *proposal);
-    if (mip_is_feasible(session->mip, proposal)) glp_ios_heur_sol(tree, session->proposal);
-    return;
-  }
-  if (!session->events->round) return;
-  read_values(session);
-  if (!session->events->round(session->events->context, session->mip, session->values, proposal)) return;
-  if (mip_is_feasible(session->mip, proposal)) glp_ios_heur_sol(tree, session->proposal);
-}
-
 static void note_bound(Session *session, glp_tree *tree) {
   int best = glp_ios_best_node(tree);
   if (best) session->bound = fmax(session->bound, glp_ios_node_bound(tree, best));
@@ -99,14 +85,14 @@ static void on_event(glp_tree *tree, void *info) {
   session->nodes = total;
   note_bound(session, tree);
   int64_t iterations = glp_get_it_cnt(session->problem) - session->iterations_before;
-  bool over = total > session->limits->nodes || iterations > session->limits->iterations;
+  bool over = total > session->limits->nodes || iterations * session->mip->rows.count > session->limits->work ||
+              session->bound >= session->limits->cutoff;
   if (over || (session->events->stop && session->events->stop(session->events->context))) {
     session->stopped = true;
     glp_ios_terminate(tree);
     return;
   }
   if (glp_ios_reason(tree) == GLP_IROWGEN) generate_rows(session);
-  if (glp_ios_reason(tree) == GLP_IHEUR) propose(session, tree);
 }
 
 /* Solves the root relaxation; on numerical failure tries again with the LP presolver. */
@@ -116,7 +102,8 @@ static int solve_root(Session *session) {
   settings.msg_lev = GLP_MSG_OFF;
   settings.meth = GLP_DUALP;
   settings.r_test = GLP_RT_FLIP;
-  settings.it_lim = session->limits->iterations < INT32_MAX ? (int)session->limits->iterations : INT32_MAX;
+  int64_t most = session->limits->work / (session->mip->rows.count + 1) + 1;
+  settings.it_lim = most < INT32_MAX ? (int)most : INT32_MAX;
   glp_scale_prob(session->problem, GLP_SF_GM | GLP_SF_EQ | GLP_SF_2N);
   glp_adv_basis(session->problem, 0);
   int fault = glp_simplex(session->problem, &settings);
@@ -179,7 +166,6 @@ MipResult mip_solve(Mip *mip, const MipLimits *limits, const MipEvents *events) 
   Session *session = NEW(mip->arena, Session);
   *session = (Session){.mip = mip, .limits = limits, .events = events, .bound = -HUGE_VAL};
   session->values = NEW_ARRAY(mip->arena, double, mip->columns.count + 1);
-  session->proposal = NEW_ARRAY(mip->arena, double, mip->columns.count + 1);
   MipResult *result = NEW(mip->arena, MipResult);
   glp_term_out(GLP_OFF);
   if (setjmp(broken)) {

@@ -20,7 +20,7 @@ typedef struct Annealer {
   const LocalSearchOptions *options;
   uint64_t random;
   int64_t capacity; /* of every list of keys */
-  KeyList now, trial, best;
+  KeyList now, trial, best, lowest;
   double now_cost, best_cost, extra_scale;
   int64_t now_peak, lowest_peak;
   double penalty; /* cost per byte above the budget */
@@ -356,6 +356,7 @@ static Annealer *create_annealer(MemoryArena *arena, const PlanGraph *graph, Run
   annealer->now = create_list(annealer);
   annealer->trial = create_list(annealer);
   annealer->best = create_list(annealer);
+  annealer->lowest = create_list(annealer);
   int64_t longest = annealer->capacity + graph->nodes.count, inputs = 0, outputs = 0, most_inputs = 1, most_outputs = 1;
   for (int64_t n = 0; n < graph->nodes.count; n++) {
     const PlanNode *node = &graph->nodes.items[n];
@@ -392,55 +393,73 @@ static void load_runs(Annealer *annealer, RunList runs) {
   }
 }
 
-static void report(Annealer *annealer, const KeyList *set, const LocalSearchEvents *events) {
+static RunList runs_of(Annealer *annealer, KeyList *set) {
   double cost;
-  measure(annealer, &annealer->best, &cost);
+  measure(annealer, set, &cost);
   RunList runs = {0};
-  (void)set;
   for (int64_t k = 0; k < annealer->length; k++)
     if (annealer->sequence[k] >= 0) array_push(annealer->arena, &runs, annealer->sequence[k]);
-  events->found(events->context, runs);
+  return runs;
 }
 
-int64_t local_search(MemoryArena *arena, const PlanGraph *graph, RunList runs, const LocalSearchOptions *options,
-                     const LocalSearchEvents *events) {
-  Annealer *annealer = create_annealer(arena, graph, runs, options);
+static double mean_cost(const PlanGraph *graph) {
+  double sum = 0;
+  int64_t count = 0;
+  for (int64_t n = 0; n < graph->nodes.count; n++) {
+    if (!graph->nodes.items[n].recompute) continue;
+    sum += graph->nodes.items[n].cost;
+    count++;
+  }
+  return count ? sum / (double)count : 0;
+}
+
+static void start_from(Annealer *annealer, RunList runs) {
+  const LocalSearchOptions *options = annealer->options;
   load_runs(annealer, runs);
-  annealer->now_peak = measure(annealer, &annealer->now, &annealer->now_cost);
-  annealer->lowest_peak = annealer->now_peak;
+  annealer->now_peak = annealer->lowest_peak = measure(annealer, &annealer->now, &annealer->now_cost);
   annealer->best_cost = annealer->now_peak <= options->budget ? annealer->now_cost : HUGE_VAL;
   copy_keys(&annealer->best, &annealer->now);
-  double mean = 0;
-  int64_t movable = 0;
-  for (int64_t n = 0; n < graph->nodes.count; n++)
-    if (graph->nodes.items[n].recompute) mean += graph->nodes.items[n].cost, movable++;
-  mean = movable ? mean / (double)movable : 0;
-  annealer->extra_scale = mean * 0.05 + 1e-9;
-  double start = options->heat * mean + 1e-12, end = start * 1e-2;
-  annealer->penalty = 2 * (graph->base_cost + 1e-9) / (double)(options->budget + 1);
-  bool improved = false;
-  for (int64_t it = 0; it < options->iterations; it++) {
-    if ((it & 255) == 0 && events->stop(events->context)) break;
-    double heat = start * pow(end / start, (double)it / (double)options->iterations);
-    copy_keys(&annealer->trial, &annealer->now);
-    if (!make_move(annealer, &annealer->trial)) continue;
-    double cost;
-    int64_t peak = measure(annealer, &annealer->trial, &cost);
-    double difference = energy(annealer, cost, peak) - energy(annealer, annealer->now_cost, annealer->now_peak);
-    if (peak < annealer->lowest_peak) annealer->lowest_peak = peak;
-    if (difference > 0 && random_unit(annealer) >= exp(-difference / heat)) continue;
-    KeyList swap = annealer->now;
-    annealer->now = annealer->trial;
-    annealer->trial = swap;
-    annealer->now_cost = cost;
-    annealer->now_peak = peak;
-    annealer->penalty *= peak > options->budget ? 1.002 : 0.999;
-    if (peak <= options->budget && cost < annealer->best_cost - 1e-12) {
-      annealer->best_cost = cost;
-      copy_keys(&annealer->best, &annealer->now);
-      improved = true;
-    }
+  copy_keys(&annealer->lowest, &annealer->now);
+  annealer->extra_scale = mean_cost(annealer->graph) * 0.05 + 1e-9;
+  annealer->penalty = 2 * (annealer->graph->base_cost + 1e-9) / (double)(options->budget + 1);
+}
+
+/* One step at a temperature; true when it led to a new best. */
+static bool anneal(Annealer *annealer, double heat) {
+  int64_t budget = annealer->options->budget, peak;
+  double cost;
+  copy_keys(&annealer->trial, &annealer->now);
+  if (!make_move(annealer, &annealer->trial)) return false;
+  peak = measure(annealer, &annealer->trial, &cost);
+  if (peak < annealer->lowest_peak) {
+    annealer->lowest_peak = peak;
+    copy_keys(&annealer->lowest, &annealer->trial);
   }
-  if (improved) report(annealer, &annealer->best, events);
-  return annealer->lowest_peak;
+  double difference = energy(annealer, cost, peak) - energy(annealer, annealer->now_cost, annealer->now_peak);
+  if (difference > 0 && random_unit(annealer) >= exp(-difference / heat)) return false;
+  KeyList swap = annealer->now;
+  annealer->now = annealer->trial;
+  annealer->trial = swap;
+  annealer->now_cost = cost;
+  annealer->now_peak = peak;
+  annealer->penalty *= peak > budget ? 1.002 : 0.999;
+  if (peak > budget || cost >= annealer->best_cost - 1e-12) return false;
+  annealer->best_cost = cost;
+  copy_keys(&annealer->best, &annealer->now);
+  return true;
+}
+
+RunList local_search(MemoryArena *arena, const PlanGraph *graph, RunList runs, const LocalSearchOptions *options,
+                     const LocalSearchEvents *events) {
+  Annealer *annealer = create_annealer(arena, graph, runs, options);
+  start_from(annealer, runs);
+  double start = options->heat * mean_cost(graph) + 1e-12, end = start * 1e-2;
+  bool improved = false;
+  for (int64_t i = 0; i < options->iterations; i++) {
+    if ((i & 255) == 0 && events->stop(events->context)) break;
+    bool better = anneal(annealer, start * pow(end / start, (double)i / (double)options->iterations));
+    improved = improved || better;
+  }
+  if (improved) events->found(events->context, runs_of(annealer, &annealer->best));
+  return runs_of(annealer, &annealer->lowest);
 }

@@ -24,9 +24,9 @@ typedef struct LocalSearchEvents {
   bool (*stop)(void *context);
 } LocalSearchEvents;
 
-/* Starts from `runs` (any valid sequence in the order of the graph, within the budget or not). Returns the lowest peak
- * that was seen. */
-int64_t local_search(MemoryArena *arena, const PlanGraph *graph, RunList runs, const LocalSearchOptions *options,
+/* Starts from `runs` (any valid sequence in the order of the graph, within the budget or not). Returns the sequence of
+ * the lowest peak that was met, in the arena; found() is called once at the end when something better was found. */
+RunList local_search(MemoryArena *arena, const PlanGraph *graph, RunList runs, const LocalSearchOptions *options,
                      const LocalSearchEvents *events);
 
 #endif

@@ -1,8 +1,6 @@
 /* passes/planner/mip.c - building mixed-integer programs row by row. */
 #include "passes/planner/mip.h"
 
-#include <math.h>
-
 Mip *mip_create(MemoryArena *arena) {
   Mip *mip = NEW(arena, Mip);
   mip->arena = arena;
@@ -49,31 +47,4 @@ int32_t mip_row_end(Mip *mip, double lower, double upper) {
   if (!row.count) return -1;
   array_push(mip->arena, &mip->rows, row);
   return (int32_t)mip->rows.count - 1;
-}
-
-static bool row_holds(const Mip *mip, const MipRow *row, const double *values) {
-  double sum = 0, scale = 1;
-  for (int32_t e = 0; e < row->count; e++) {
-    double term = mip->entries.items[row->start + e].value * values[mip->entries.items[row->start + e].column];
-    sum += term;
-    scale = fmax(scale, fabs(term));
-  }
-  return sum <= row->upper + 1e-7 * scale && sum >= row->lower - 1e-7 * scale;
-}
-
-bool mip_is_feasible(const Mip *mip, const double *values) {
-  for (int64_t j = 0; j < mip->columns.count; j++) {
-    const MipColumn *column = &mip->columns.items[j];
-    if (values[j] < column->lower - 1e-9 || values[j] > column->upper + 1e-9) return false;
-    if (column->integer && fabs(values[j] - round(values[j])) > 1e-9) return false;
-  }
-  for (int64_t i = 0; i < mip->rows.count; i++)
-    if (!row_holds(mip, &mip->rows.items[i], values)) return false;
-  return true;
-}
-
-double mip_objective(const Mip *mip, const double *values) {
-  double sum = mip->constant;
-  for (int64_t j = 0; j < mip->columns.count; j++) sum += mip->columns.items[j].cost * values[j];
-  return sum;
 }

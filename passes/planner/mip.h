@@ -41,27 +41,21 @@ int32_t mip_column(Mip *mip, double lower, double upper, double cost, bool integ
  * or -1 for a row without terms, which is not added. */
 void mip_term(Mip *mip, int32_t column, double value);
 int32_t mip_row_end(Mip *mip, double lower, double upper);
-/* Do these values satisfy bounds, integrality and all rows? */
-bool mip_is_feasible(const Mip *mip, const double *values);
-double mip_objective(const Mip *mip, const double *values);
 
 typedef struct MipEvents {
   void *context;
   /* An integral solution of all rows so far, indexed by column. Adds the rows that it violates to the program; adding
    * none accepts it. May be NULL. */
   void (*candidate)(void *context, Mip *mip, const double *values);
-  /* The fractional solution of a node. May fill `proposal` with a feasible integral solution and return true. May be
-   * NULL. */
-  bool (*round)(void *context, Mip *mip, const double *values, double *proposal);
   bool (*stop)(void *context); /* asked often; may be NULL */
 } MipEvents;
 
 typedef struct MipLimits {
-  int64_t nodes;       /* branch-and-bound nodes */
-  int64_t iterations;  /* simplex iterations */
-  double gap;          /* relative */
-  const double *start; /* a feasible solution to begin with, or NULL */
-  bool cuts;           /* mixed-integer-rounding and cover cuts */
+  int64_t nodes; /* branch-and-bound nodes */
+  int64_t work;  /* simplex iterations x rows */
+  double gap;    /* relative */
+  double cutoff; /* stop once every open node's bound is at least this; HUGE_VAL for none */
+  bool cuts;     /* mixed-integer-rounding and cover cuts */
 } MipLimits;
 
 typedef enum MipStatus { MIP_OPTIMAL, MIP_FEASIBLE, MIP_INFEASIBLE, MIP_LIMIT, MIP_FAILED } MipStatus;

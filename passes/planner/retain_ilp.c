@@ -19,7 +19,6 @@ typedef struct Ilp {
   int32_t *run_start, *run_end;
   bool *stage_row, *forward_row; /* by node: row (4) or (5) is in */
   StringMap rerun_rows;          /* rows (6) that are in, by "stage/node" */
-  double *relaxed;
 } Ilp;
 
 /* ---- terms ---- */
@@ -309,21 +308,10 @@ static void on_candidate(void *context, Mip *mip, const double *values) {
   RunList runs = extract_runs(ilp, values);
   int64_t *live = NEW_ARRAY(ilp->scratch, int64_t, runs.count);
   int64_t peak = runs_profile(ilp->scratch, ilp->graph, runs.items, runs.count, live);
-  fprintf(stderr, "cand peak %lld budget %lld cost %g rows %lld\n", (long long)peak, (long long)ilp->options->budget,
-          runs_cost(ilp->graph, runs.items, runs.count), (long long)mip->rows.count);
   if (peak <= ilp->options->budget)
     ilp->events->found(ilp->events->context, runs);
   else
     add_violated_rows(ilp, runs, live);
-}
-
-static bool on_relaxed(void *context, Mip *mip, const double *values, double *proposal) {
-  Ilp *ilp = context;
-  (void)mip, (void)proposal;
-  for (int64_t s = 0; s < ilp->graph->storages.count; s++)
-    ilp->relaxed[s] = ilp->x[s] >= 0 ? values[ilp->x[s]] : ilp->model->storages[s].needed;
-  ilp->events->relaxed(ilp->events->context, ilp->relaxed);
-  return false;
 }
 
 static bool on_stop(void *context) {
@@ -342,7 +330,6 @@ static Ilp *create_ilp(MemoryArena *arena, const PlanGraph *graph, const RetainI
   ilp->unit = fmax(1.0, (double)options->budget / 1e4);
   ilp->x = NEW_ARRAY(arena, int32_t, graph->storages.count);
   ilp->y = NEW_ARRAY(arena, int32_t, graph->storages.count);
-  ilp->relaxed = NEW_ARRAY(arena, double, graph->storages.count);
   ilp->runs = NEW_ARRAY(arena, int32_t, graph->first_stage);
   ilp->run_start = NEW_ARRAY(arena, int32_t, graph->first_stage);
   ilp->run_end = NEW_ARRAY(arena, int32_t, graph->first_stage);
@@ -363,8 +350,8 @@ MipStatus retain_ilp_solve(MemoryArena *arena, const PlanGraph *graph, const Ret
   add_stage_rows(ilp);
   if (graph->first_stage > 0) add_forward_row(ilp, graph->first_stage - 1);
   MipEvents mip_events = {.context = ilp, .candidate = on_candidate, .stop = on_stop};
-  if (events->relaxed) mip_events.round = on_relaxed;
-  MipLimits limits = {.nodes = options->nodes, .iterations = options->iterations, .gap = options->gap, .cuts = true};
+  MipLimits limits = {
+      .nodes = options->nodes, .work = options->work, .gap = options->gap, .cutoff = options->cutoff, .cuts = true};
   MipResult result = mip_solve(ilp->mip, &limits, &mip_events);
   fprintf(stderr, "mip status %d obj %g bound %g nodes %lld it %lld cols %lld rows %lld\n", result.status,
           result.objective, result.bound, (long long)result.nodes, (long long)result.iterations,

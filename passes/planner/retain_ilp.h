@@ -11,19 +11,17 @@
 
 typedef struct RetainIlpOptions {
   int64_t budget;
-  int32_t window;     /* grid points before its demand at which a storage may be recomputed */
-  int64_t nodes;      /* branch-and-bound nodes */
-  int64_t iterations; /* simplex iterations */
-  double gap;         /* of the program itself */
-  const bool *kept;   /* by storage: a choice whose lazy sequence is the first solution, or NULL */
+  int32_t window; /* grid points before its demand at which a storage may be recomputed */
+  int64_t nodes;  /* branch-and-bound nodes */
+  int64_t work;   /* simplex iterations x rows */
+  double gap;     /* of the program itself */
+  double cutoff;  /* solutions of this cost or more are of no use */
 } RetainIlpOptions;
 
 typedef struct RetainIlpEvents {
   void *context;
   /* A run sequence that keeps within the budget. The list is only valid during the call. */
   void (*found)(void *context, RunList runs);
-  /* The fractional x of a node, by storage (1 where there is no choice): a chance to round it. */
-  void (*relaxed)(void *context, const double *kept);
   bool (*stop)(void *context);
 } RetainIlpEvents;
 

@@ -1,10 +1,24 @@
-/* passes/planner/solver.c - the order in which the solvers are tried. */
+/* passes/planner/solver.c - the order in which the solvers are tried, and what is known at each moment. */
 #include "passes/planner/solver.h"
 
-#include <stdlib.h>
+#include <math.h>
+#include <time.h>
+
+#include "passes/planner/bound.h"
 #include "passes/planner/exact.h"
 #include "passes/planner/local_search.h"
 #include "passes/planner/retain_ilp.h"
+#include "passes/planner/strategies.h"
+
+/* Work limits, chosen so that every instance of docs/checkpointing.md ends in about ten seconds on one core. */
+enum {
+  EXACT_STATES = 200000,  /* states of the exact search */
+  SEARCH_WORK = 30000000, /* nodes x moves of one round of local search */
+  SEARCH_ROUNDS = 8,
+  ILP_WINDOW = 20,    /* grid points */
+  ILP_NODES = 2000,   /* branch-and-bound nodes by default */
+  ILP_WORK = 40000000 /* rows x simplex iterations */
+};
 
 typedef struct Solver {
   MemoryArena *arena;
@@ -12,38 +26,226 @@ typedef struct Solver {
   const SolveOptions *options;
   const SolveEvents *events;
   SolveResult result;
+  RunList runs;   /* of the best plan, or of the smallest peak while there is none */
+  int64_t peak;   /* of runs */
+  double bound;   /* on the cost of any schedule in this order */
+  bool any_order; /* the bound is the base cost, which holds for every schedule */
+  double deadline;
+  bool timed_out;
 } Solver;
 
-static void offer(void *ctx, RunList runs) {
-  Solver *solver = ctx;
-  double cost = runs_cost(solver->graph, runs.items, runs.count);
-  if (solver->result.best && solver->result.best->cost <= cost) return;
-  Plan *plan = plan_from_runs(solver->arena, solver->graph, runs.items, runs.count);
+static double now_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool should_stop(void *context) {
+  Solver *solver = context;
+  if (solver->options->seconds > 0 && now_seconds() > solver->deadline) solver->timed_out = true;
+  return solver->timed_out || solver->events->interrupted(solver->events->context);
+}
+
+static void say(Solver *solver, const char *what) { solver->events->progress(solver->events->context, what); }
+
+static void copy_runs(Solver *solver, RunList runs) {
+  solver->runs.count = 0;
+  for (int64_t i = 0; i < runs.count; i++) array_push(solver->arena, &solver->runs, runs.items[i]);
+}
+
+static bool is_optimal(const Solver *solver) {
+  const Plan *best = solver->result.best;
+  return best && best->cost - solver->bound <= 1e-9 * fmax(1, best->cost);
+}
+
+static double gap_of(const Solver *solver) {
+  const Plan *best = solver->result.best;
+  if (!best) return HUGE_VAL;
+  return best->cost > 0 ? (best->cost - solver->bound) / best->cost : 0;
+}
+
+static void describe(Solver *solver, Plan *plan) {
   plan->budget = solver->options->budget;
+  plan->strategy = plan_strategy_name(PLAN_STRATEGY_ILP);
+  plan->lower_bound = fmin(solver->bound, plan->cost);
+  plan->scope = solver->any_order ? PLAN_SCOPE_ANY : PLAN_SCOPE_ORDER;
+  plan->status =
+      plan->cost - plan->lower_bound <= 1e-9 * fmax(1, plan->cost) ? PLAN_STATUS_OPTIMAL : PLAN_STATUS_FEASIBLE;
+}
+
+/* A sequence found by any solver: becomes the best plan when it fits and is cheaper, and until something fits the one
+ * of smallest peak is remembered. */
+static void offer(void *context, RunList runs) {
+  Solver *solver = context;
+  MemoryArena *scratch = memory_arena_create();
+  int64_t peak = runs_profile(scratch, solver->graph, runs.items, runs.count, NULL);
+  double cost = runs_cost(solver->graph, runs.items, runs.count);
+  const Plan *best = solver->result.best;
+  bool fits = peak <= solver->options->budget;
+  bool better =
+      fits ? !best || cost < best->cost - 1e-12 * best->cost : !best && (!solver->runs.count || peak < solver->peak);
+  int32_t storage;
+  if (better)
+    better = plan_obeys_decisions(scratch, solver->graph,
+                                  plan_from_runs(scratch, solver->graph, runs.items, runs.count), &storage);
+  memory_arena_destroy(scratch);
+  if (!better) return;
+  copy_runs(solver, runs);
+  solver->peak = peak;
+  if (!fits) return;
+  Plan *plan = plan_from_runs(solver->arena, solver->graph, runs.items, runs.count);
+  describe(solver, plan);
+  if (plan->status != PLAN_STATUS_OPTIMAL) plan->stopped_by = "still searching";
   solver->result.best = plan;
-  fprintf(stderr, "found %.4f%%\n", 100 * (plan->cost / plan->base_cost - 1));
   solver->events->plan(solver->events->context, plan);
 }
-static bool stop(void *ctx) {
-  Solver *s = ctx;
-  return s->events->interrupted(s->events->context);
+
+static void raise_bound(Solver *solver, double bound) {
+  if (solver->result.best) bound = fmin(bound, solver->result.best->cost);
+  if (bound <= solver->bound) return;
+  solver->bound = bound;
+  solver->any_order = false;
+  solver->events->bound(solver->events->context, bound, PLAN_SCOPE_ORDER);
+}
+
+static bool done(Solver *solver) {
+  return should_stop(solver) || (solver->result.best && gap_of(solver) <= fmax(solver->options->gap, 1e-9));
+}
+
+/* ---- the solvers ---- */
+
+static void try_incumbent(Solver *solver) {
+  if (solver->options->incumbent) offer(solver, plan_runs(solver->arena, solver->options->incumbent));
+}
+
+/* Returns false when the source's constraints contradict each other. */
+static bool try_strategies(Solver *solver) {
+  static const PlanStrategy order[] = {PLAN_STRATEGY_NONE, PLAN_STRATEGY_GREEDY, PLAN_STRATEGY_SQRT,
+                                       PLAN_STRATEGY_BLOCKS, PLAN_STRATEGY_SELECTIVE};
+  for (size_t i = 0; i < sizeof order / sizeof *order && !done(solver); i++) {
+    const char *error;
+    bool usage;
+    MemoryArena *scratch = memory_arena_create();
+    Plan *plan = plan_by_strategy(scratch, solver->graph, order[i], solver->options->budget, &error, &usage);
+    if (plan) offer(solver, plan_runs(scratch, plan));
+    if (!plan && !usage) solver->result.reason = memory_string(solver->arena, error);
+    memory_arena_destroy(scratch);
+    if (!plan && !usage) return false;
+  }
+  return true;
+}
+
+/* Exact search; returns true when it settled the question. */
+static bool try_exact(Solver *solver) {
+  MemoryArena *scratch = memory_arena_create();
+  ExactResult exact = exact_plan(scratch, solver->graph, solver->options->budget, EXACT_STATES);
+  if (exact.status == EXACT_OPTIMAL) offer(solver, exact.runs);
+  if (exact.status == EXACT_INFEASIBLE) solver->result.proven_infeasible = true;
+  if (exact.status != EXACT_INFEASIBLE) raise_bound(solver, exact.bound);
+  memory_arena_destroy(scratch);
+  return exact.status == EXACT_INFEASIBLE || done(solver);
+}
+
+static void try_ilp(Solver *solver) {
+  MemoryArena *scratch = memory_arena_create();
+  const SolveOptions *options = solver->options;
+  RetainIlpOptions ilp = {.budget = options->budget, .window = ILP_WINDOW, .gap = 1e-4, .work = ILP_WORK};
+  ilp.nodes = options->node_limit ? options->node_limit : ILP_NODES;
+  ilp.cutoff = solver->result.best ? solver->result.best->cost : HUGE_VAL;
+  RetainIlpEvents events = {.context = solver, .found = offer, .stop = should_stop};
+  say(solver, "integer program");
+  retain_ilp_solve(scratch, solver->graph, &ilp, &events);
+  memory_arena_destroy(scratch);
+}
+
+static void try_bound(Solver *solver, int32_t phases) {
+  MemoryArena *scratch = memory_arena_create();
+  BoundOptions options = {.budget = solver->options->budget, .phases = phases, .nodes = ILP_NODES, .work = ILP_WORK};
+  options.target = solver->result.best ? solver->result.best->cost : HUGE_VAL;
+  options.stop = should_stop;
+  options.context = solver;
+  say(solver, "lower bound");
+  double bound = bound_cost(scratch, solver->graph, &options);
+  if (bound == HUGE_VAL && !solver->result.best) solver->result.proven_infeasible = true;
+  if (bound < HUGE_VAL) raise_bound(solver, bound);
+  memory_arena_destroy(scratch);
+}
+
+static void try_search(Solver *solver, uint64_t seed, double heat) {
+  MemoryArena *scratch = memory_arena_create();
+  LocalSearchOptions options = {.budget = solver->options->budget, .seed = seed, .heat = heat};
+  options.iterations = SEARCH_WORK / (solver->graph->nodes.count + 100);
+  LocalSearchEvents events = {.context = solver, .found = offer, .stop = should_stop};
+  RunList lowest = local_search(scratch, solver->graph, solver->runs, &options, &events);
+  if (!solver->result.best) offer(solver, lowest);
+  memory_arena_destroy(scratch);
+}
+
+static void improve(Solver *solver) {
+  static const double heats[] = {1.0, 0.5, 2.0, 1.0, 0.3};
+  say(solver, "local search");
+  try_search(solver, 1, heats[0]);
+  if (done(solver)) return;
+  try_ilp(solver);
+  if (!done(solver)) try_bound(solver, 1);
+  for (uint64_t round = 2; round <= SEARCH_ROUNDS && !done(solver); round++) {
+    try_search(solver, round, heats[round % 5]);
+    if (round == 3 && !done(solver)) try_bound(solver, 6);
+    if (round == 5 && !done(solver)) try_bound(solver, 24);
+  }
+}
+
+/* ---- the answer ---- */
+
+static void finish_infeasible(Solver *solver) {
+  solver->result.largest_impossible = bound_memory(solver->arena, solver->graph) - 1;
+  int64_t smallest;
+  MemoryArena *scratch = memory_arena_create();
+  ExactResult exact = exact_smallest(scratch, solver->graph, EXACT_STATES, &smallest);
+  if (exact.status == EXACT_OPTIMAL) offer(solver, exact.runs);
+  if (exact.status == EXACT_OPTIMAL || exact.status == EXACT_LIMIT)
+    if (smallest - 1 > solver->result.largest_impossible) solver->result.largest_impossible = smallest - 1;
+  memory_arena_destroy(scratch);
+  if (solver->result.proven_infeasible && solver->options->budget > solver->result.largest_impossible)
+    solver->result.largest_impossible = solver->options->budget;
+  if (!solver->runs.count) return;
+  solver->result.smallest = plan_from_runs(solver->arena, solver->graph, solver->runs.items, solver->runs.count);
+  solver->result.smallest->strategy = plan_strategy_name(PLAN_STRATEGY_ILP);
+}
+
+static const char *why_stopped(const Solver *solver) {
+  if (solver->events->interrupted(solver->events->context)) return "interrupted";
+  if (solver->timed_out) return "wall-clock limit";
+  if (gap_of(solver) <= fmax(solver->options->gap, 1e-9)) return "gap reached";
+  return "work limit";
+}
+
+static void finish(Solver *solver) {
+  SolveResult *result = &solver->result;
+  if (!result->best) {
+    finish_infeasible(solver);
+    if (!result->reason) result->reason = result->proven_infeasible ? "infeasible" : why_stopped(solver);
+    return;
+  }
+  result->reason = is_optimal(solver) ? "optimal" : why_stopped(solver);
+  describe(solver, result->best);
+  result->best->stopped_by = is_optimal(solver) ? NULL : result->reason;
+  solver->events->plan(solver->events->context, result->best);
 }
 
 SolveResult solve_plan(MemoryArena *arena, const PlanGraph *graph, const SolveOptions *options,
                        const SolveEvents *events) {
-  Solver solver = {.arena = arena, .graph = graph, .options = options, .events = events};
-  RetainIlpOptions o = {.budget = options->budget, .window = 20, .nodes = 100000, .iterations = 10000000, .gap = 1e-4};
-  RetainIlpEvents e = {.context = &solver, .found = offer, .stop = stop};
-  retain_ilp_solve(arena, graph, &o, &e);
-  LocalSearchEvents le = {.context = &solver, .found = offer, .stop = stop};
-  for (int k = 1; k <= 4 && solver.result.best; k++) {
-    LocalSearchOptions lo = {.budget = options->budget,
-                             .iterations = atoi(getenv("LS") ? getenv("LS") : "100000"),
-                             .seed = (uint64_t)k,
-                             .heat = atof(getenv("HEAT") ? getenv("HEAT") : "0.5")};
-    local_search(arena, graph, plan_runs(arena, solver.result.best), &lo, &le);
-    fprintf(stderr, "ls round %d: %.4f%%\n", k, 100 * (solver.result.best->cost / solver.result.best->base_cost - 1));
-  }
-  solver.result.reason = "optimal";
+  Solver solver = {.arena = arena, .graph = graph, .options = options, .events = events, .bound = graph->base_cost};
+  solver.any_order = true;
+  solver.result.largest_impossible = -1;
+  solver.deadline = now_seconds() + options->seconds;
+  try_incumbent(&solver);
+  if (!try_strategies(&solver))
+    solver.result.proven_infeasible = true;
+  else if (!done(&solver) && bound_memory(arena, graph) > options->budget)
+    solver.result.proven_infeasible = true;
+  else if (!done(&solver) && !try_exact(&solver))
+    improve(&solver);
+  finish(&solver);
   return solver.result;
 }
