@@ -1,6 +1,8 @@
 /* ir/build.c - short calls for building graphs. */
 #include "ir/build.h"
 
+#include "runtime/scalar_math.h"
+
 ValueId build_apply(Graph *graph, Op op, const Attribute *attributes, int input_count, const ValueId *inputs) {
   for (int i = 0; i < input_count; i++)
     if (inputs[i] == NO_VALUE && i < op_info(op)->input_count && !op_info(op)->inputs[i].optional) return NO_VALUE;
@@ -13,7 +15,9 @@ static ValueId build_filled(Graph *graph, const Type *type, double value, int64_
   return graph_apply(graph, OP_full, 0, NULL, attributes, NULL);
 }
 
-ValueId build_full(Graph *graph, Type type, double value) { return build_filled(graph, &type, value, (int64_t)value); }
+ValueId build_full(Graph *graph, Type type, double value) {
+  return build_filled(graph, &type, value, rp_float_to_integer(value, INT64_MIN, INT64_MAX));
+}
 
 ValueId build_constant(Graph *graph, DataType dtype, double value) {
   return build_full(graph, type_scalar(dtype), value);

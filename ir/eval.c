@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ir/eval_internal.h"
+#include "runtime/scalar_math.h"
 
 /* ---- tensors ---- */
 
@@ -25,7 +26,7 @@ void eval_tensor_set(EvalTensor *tensor, int64_t element, double value) {
   if (tensor->real)
     tensor->real[element] = value;
   else
-    tensor->integer[element] = (int64_t)value;
+    tensor->integer[element] = rp_float_to_integer(value, INT64_MIN, INT64_MAX);
 }
 
 static void copy_tensor(EvalTensor *to, const EvalTensor *from) {

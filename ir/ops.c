@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "ir/rows.h"
+#include "runtime/scalar_math.h"
 
 #define PAIR(input, output) (1u << (4 * (input) + (output)))
 #define TEXT(...) #__VA_ARGS__
@@ -66,7 +67,7 @@ static void set_default(AttributeInfo *info, const char *text) {
     case ATTRIBUTE_NUMBER:
     case ATTRIBUTE_FLOAT:
       initial->number = strtod(text, NULL);
-      initial->integer = (int64_t)initial->number;
+      initial->integer = rp_float_to_integer(initial->number, INT64_MIN, INT64_MAX);
       break;
     case ATTRIBUTE_BOOL:
       initial->integer = string_equal(text, "true");
