@@ -5,8 +5,8 @@
 #include "passes/passes.h"
 #include "random_graph.h"
 
-/* From the pattern of fill_pattern(): follows the schedule, reads and writes values where table and map say, fills freed
- * bytes with NaN. Results as of evaluate_graph(): outputs and gradients are taken right after they are made. */
+/* From the pattern of fill_pattern(): follows the schedule, reads and writes values where table and map say, fills
+ * freed bytes with NaN. Results as of evaluate_graph(): outputs and gradients are taken right after they are made. */
 Results run_from_arena(MemoryArena *arena, const Graph *graph, const StorageTable *table, const Schedule *schedule,
                        const MemoryMap *map);
 

@@ -59,8 +59,8 @@ static ValueId random_neutral(Generator *g) {
   static const struct {
     Op op;
     double value;
-  } rules[] = {{OP_multiply, 1},  {OP_add, -0.0},    {OP_add, 0.0},     {OP_subtract, 0.0},
-               {OP_divide, 1},    {OP_divide, 0.7},  {OP_multiply, -1}, {OP_multiply, 0.25}};
+  } rules[] = {{OP_multiply, 1}, {OP_add, -0.0},   {OP_add, 0.0},     {OP_subtract, 0.0},
+               {OP_divide, 1},   {OP_divide, 0.7}, {OP_multiply, -1}, {OP_multiply, 0.25}};
   int rule = random_below(&g->random, 8);
   ValueId x = any_value(g), constant = build_constant(g->graph, F32, rules[rule].value);
   if (random_below(&g->random, 2)) constant = BUILD(g->graph, negate, BUILD(g->graph, negate, constant));
@@ -152,11 +152,10 @@ static ValueId random_node(Generator *g) {
 }
 
 static void add_persistent(Generator *g, PersistentRole role, int rank, const int64_t *dims) {
-  Persistent persistent = {
-      .name = memory_format(g->module->arena, "w%lld", (long long)g->module->persistents.count),
-      .type = type_make(F32, rank, dims),
-      .role = role,
-      .trainable = role == ROLE_PARAMETER};
+  Persistent persistent = {.name = memory_format(g->module->arena, "w%lld", (long long)g->module->persistents.count),
+                           .type = type_make(F32, rank, dims),
+                           .role = role,
+                           .trainable = role == ROLE_PARAMETER};
   ValueId value = graph_persistent(g->graph, module_add_persistent(g->module, persistent));
   array_push(g->module->arena, &g->pool, value);
 }

@@ -12,9 +12,9 @@ typedef struct Random {
 uint64_t random_next(Random *random);
 int random_below(Random *random, int bound);
 
-/* A differentiated training graph with about `size` forward nodes: broadcasts, views, reductions, contractions, kernels,
- * dropout, a state, keep and recompute constraints, neutral operands, equal nodes; optimizer, clipping and accumulation
- * by the seed. */
+/* A differentiated training graph with about `size` forward nodes: broadcasts, views, reductions, contractions,
+ * kernels, dropout, a state, keep and recompute constraints, neutral operands, equal nodes; optimizer, clipping and
+ * accumulation by the seed. */
 Module *random_module(MemoryArena *arena, uint64_t seed, int size);
 
 /* Loss, outputs, gradients and what was written, in the module's order, of one evaluated step. */

@@ -10,7 +10,7 @@
 #include "passes/passes.h"
 #include "random_graph.h"
 
-enum { GRAPHS = 1500 };
+enum { GRAPHS = 400 };
 
 static void verify(MemoryArena *scratch, const Graph *graph, const char *pass, uint64_t seed) {
   const char *fault = graph_verify(scratch, graph);
