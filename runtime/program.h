@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/control.h"
+
 enum { RP_PROGRAM_VERSION = 1, RP_MAX_RANK = 8, RP_MAX_READER_INPUTS = 8 };
 
 /* Element types; values are part of the file format of emitted programs, append only. */
@@ -22,18 +24,6 @@ typedef struct RpTensor {
   int64_t dims[RP_MAX_RANK];
   int64_t offset; /* -1: not in the arena of this run (only observed when made) */
 } RpTensor;
-
-/* The control block: 64 bytes at program->control_offset that the runtime writes before each micro-step and the
- * kernels read (and, for fault, write). */
-typedef struct RpControl {
-  uint64_t seed;
-  int64_t micro_step;        /* global index of the micro-step, from 0: keys random numbers */
-  int64_t update;            /* number of this update, from 1: Adam's t */
-  float learning_rate_scale; /* schedule(update) times --lr override; each parameter multiplies its own rate */
-  int32_t fault;             /* 0, or 1 + index into program->checks of the check that failed (the smallest wins) */
-  int32_t micro_steps;       /* micro-steps per update (accumulate) */
-  int32_t reserved[7];
-} RpControl;
 
 /* Initial values. fan-dependent kinds are resolved by the compiler to uniform or normal. Random ones draw element i of
  * Philox4x32-10 keyed by (seed, hash of the name), see runtime/random.h. */
@@ -171,11 +161,14 @@ typedef struct RpProgram {
   uint64_t seed;
   bool shuffle;
   const char *plan_json;       /* printed by --plan */
+  const struct RpDeviceProgram *device; /* what runs on a device (runtime/cuda/device_program.h); NULL: the host does */
 } RpProgram;
 
 struct RpContext {
   const RpProgram *program;
-  char *arena;
+  char *arena;             /* NULL when the arena is on a device */
+  struct RpDevice *device; /* NULL when the host runs the program */
+  int64_t kernel;          /* the kernel of the phase that runs, for error messages */
   void (*observer)(RpContext *context, int64_t kernel); /* NULL outside observed runs */
   void *observer_data;
   const RpPhase *phase; /* the one that is running, set by the runtime */
@@ -183,9 +176,11 @@ struct RpContext {
 
 /* Called by emitted code after each kernel. */
 static inline void rp_done(RpContext *context, int64_t kernel) {
+  context->kernel = kernel + 1;
   if (context->observer) context->observer(context, kernel);
 }
 
+/* The control block of an arena in host memory. */
 static inline RpControl *rp_control(const RpContext *context) {
   return (RpControl *)(void *)(context->arena + context->program->control_offset);
 }
