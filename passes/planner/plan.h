@@ -74,9 +74,10 @@ DecisionList plan_decisions(MemoryArena *arena, const PlanGraph *graph, const Pl
 
 /* The text of a plan file; on one line when compact (for the planner's stream). */
 char *plan_text(MemoryArena *arena, const PlanGraph *graph, const Plan *plan, bool compact);
-/* Reads a plan file for a graph; faults are reported with diag_error() and give NULL. Only the form and the names are
- * checked here; whether the schedule obeys the rules is for replay() (replay.h) to say. */
+/* Reads a plan file for a graph; a fault is reported with diag_error() and gives NULL. Only the form and the names are
+ * checked here; whether the schedule obeys the rules is for replay_plan() (replay.h) to say. */
 Plan *plan_read(MemoryArena *arena, const PlanGraph *graph, const char *path);
-Plan *plan_parse(MemoryArena *arena, const PlanGraph *graph, const char *path, const char *text, int64_t length);
+/* The same from a text, silently: NULL with *error set (in the arena) on the first fault. */
+Plan *plan_parse(MemoryArena *arena, const PlanGraph *graph, const char *text, int64_t length, const char **error);
 
 #endif

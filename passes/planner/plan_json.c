@@ -1,9 +1,7 @@
 /* passes/planner/plan_json.c - plan files: writing and reading. */
-#include <jansson.h>
-
+#include "passes/planner/plan_json.h"
 #include "ir/diagnostics.h"
 #include "passes/planner/json_text.h"
-#include "passes/planner/plan.h"
 
 /* ---- writing ---- */
 
@@ -103,8 +101,7 @@ char *plan_text(MemoryArena *arena, const PlanGraph *graph, const Plan *plan, bo
 typedef struct Reader {
   MemoryArena *arena;
   const PlanGraph *graph;
-  const char *path;
-  bool failed;
+  const char *error; /* the first fault */
 } Reader;
 
 static void fault(Reader *reader, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -113,8 +110,7 @@ static void fault(Reader *reader, const char *format, ...) {
   va_start(arguments, format);
   const char *message = memory_format_list(reader->arena, format, arguments);
   va_end(arguments);
-  diag_error((Location){0}, "%s: %s", reader->path, message);
-  reader->failed = true;
+  if (!reader->error) reader->error = message;
 }
 
 static int32_t read_storage(Reader *reader, size_t step, const json_t *value) {
@@ -159,7 +155,7 @@ static void read_step(Reader *reader, size_t index, json_t *json, Plan *plan) {
     if (step.target < 0) fault(reader, "schedule[%zu]: \"%s\" is not a node of the graph", index, name);
     if (size == 3) read_how(reader, index, json_array_get(json, 2), &step);
   }
-  if (!reader->failed) array_push(reader->arena, &plan->steps, step);
+  if (!reader->error) array_push(reader->arena, &plan->steps, step);
 }
 
 static double read_number(Reader *reader, json_t *root, const char *key) {
@@ -198,28 +194,37 @@ static void read_figures(Reader *reader, json_t *root, Plan *plan) {
     plan->anatomy[i] = json_integer_value(json_object_get(anatomy, plan_role_name((PlanRole)i)));
 }
 
-Plan *plan_parse(MemoryArena *arena, const PlanGraph *graph, const char *path, const char *text, int64_t length) {
-  json_error_t error;
-  json_t *root = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error);
-  if (!root) {
-    diag_error((Location){0}, "%s:%d:%d: not a JSON file: %s", path, error.line, error.column, error.text);
-    return NULL;
-  }
-  Reader reader = {.arena = arena, .graph = graph, .path = path};
+Plan *plan_from_json(MemoryArena *arena, const PlanGraph *graph, json_t *root, const char **error) {
+  Reader reader = {.arena = arena, .graph = graph};
   Plan *plan = NEW(arena, Plan);
   json_t *schedule = json_object_get(root, "schedule");
   if (!json_is_array(schedule)) fault(&reader, "schedule: expected an array of steps");
   read_figures(&reader, root, plan);
   for (size_t i = 0; i < json_array_size(schedule); i++) read_step(&reader, i, json_array_get(schedule, i), plan);
+  *error = reader.error;
+  return reader.error ? NULL : plan;
+}
+
+Plan *plan_parse(MemoryArena *arena, const PlanGraph *graph, const char *text, int64_t length, const char **error) {
+  json_error_t fault_at;
+  json_t *root = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &fault_at);
+  if (!root) {
+    *error = memory_format(arena, "line %d, column %d: not JSON: %s", fault_at.line, fault_at.column, fault_at.text);
+    return NULL;
+  }
+  Plan *plan = plan_from_json(arena, graph, root, error);
   json_decref(root);
-  return reader.failed ? NULL : plan;
+  return plan;
 }
 
 Plan *plan_read(MemoryArena *arena, const PlanGraph *graph, const char *path) {
   int64_t length = 0;
   const char *error = NULL;
   const char *text = file_read(arena, path, &length, &error);
-  if (text) return plan_parse(arena, graph, path, text, length);
-  diag_error((Location){0}, "%s", error);
-  return NULL;
+  Plan *plan = text ? plan_parse(arena, graph, text, length, &error) : NULL;
+  if (!text)
+    diag_error((Location){0}, "%s", error);
+  else if (!plan)
+    diag_error((Location){0}, "%s: not a plan for this graph: %s", path, error);
+  return plan;
 }
