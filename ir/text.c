@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "ir/text_words.h"
+#include "runtime/scalar_math.h"
 
 typedef struct Printer {
   MemoryArena *arena;
@@ -122,7 +123,8 @@ static void put_attribute(Printer *p, const AttributeInfo *info, const Attribute
       break;
     case ATTRIBUTE_NUMBER:
       put_number(p, attribute->number);
-      put(p, "|%" PRId64, attribute->integer);
+      if (attribute->integer != rp_float_to_integer(attribute->number, INT64_MIN, INT64_MAX))
+        put(p, "|%" PRId64, attribute->integer);
       break;
     case ATTRIBUTE_BOOL:
       put(p, attribute->integer ? "true" : "false");
@@ -158,7 +160,8 @@ static void put_attributes(Printer *p, Op op, const Attribute *attributes, const
 
 /* ---- graphs ---- */
 
-static void put_value(Printer *p, const Graph *graph, ValueId id) {
+/* usual: where the value lies unless said otherwise. */
+static void put_value(Printer *p, const Graph *graph, ValueId id, Location usual) {
   const Value *value = graph_value(graph, id);
   put(p, "%%%d: ", id);
   put_type(p, &value->type);
@@ -168,6 +171,8 @@ static void put_value(Printer *p, const Graph *graph, ValueId id) {
   }
   if (value->constraint) put(p, " %s", text_constraints[value->constraint]);
   if (value->recompute_block) put(p, " block %d", value->recompute_block);
+  if (value->location.source == usual.source && value->location.start == usual.start) return;
+  if (!value->location.source) put(p, " nowhere");
   put_location(p, value->location);
 }
 
@@ -176,7 +181,7 @@ static void put_shared_values(Printer *p, const Graph *graph) {
     const Value *value = &graph->values.items[id];
     if (value->kind == VALUE_RESULT) continue;
     put(p, "  %s %d ", value->kind == VALUE_INPUT ? "input" : "persistent", value->index);
-    put_value(p, graph, (ValueId)id);
+    put_value(p, graph, (ValueId)id, (Location){0});
     put(p, "\n");
   }
 }
@@ -187,7 +192,7 @@ static void put_gone(Printer *p, const Graph *graph, ValueId id) {
   if (value->kind != VALUE_RESULT || value->producer != NO_NODE || p->printed[id]) return;
   p->printed[id] = true;
   put(p, "  gone ");
-  put_value(p, graph, id);
+  put_value(p, graph, id, (Location){0});
   put(p, "\n");
 }
 
@@ -225,7 +230,7 @@ static void put_node(Printer *p, const Graph *graph, NodeId id) {
   put(p, "  %d: %s ", id, text_phases[node->phase]);
   for (int i = 0; i < node->output_count; i++) {
     put(p, i ? ", " : "");
-    put_value(p, graph, node->outputs[i]);
+    put_value(p, graph, node->outputs[i], node->location);
   }
   put(p, "%s%s(", node->output_count ? " = " : "", op_info(node->op)->name);
   put_values(p, node->input_count, node->inputs);

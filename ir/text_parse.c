@@ -4,6 +4,7 @@
  * graph_verify's business. */
 #include "ir/text_reader.h"
 #include "ir/text_words.h"
+#include "runtime/scalar_math.h"
 
 /* The graph being read. Ids of values may have gaps: declared says which exist. */
 typedef struct GraphText {
@@ -42,8 +43,8 @@ static Attribute read_attribute(TextReader *r, const AttributeInfo *info) {
       break;
     case ATTRIBUTE_NUMBER:
       attribute.number = text_number(r);
-      text_expect(r, "|");
-      attribute.integer = text_integer(r, INT64_MIN, INT64_MAX);
+      attribute.integer = rp_float_to_integer(attribute.number, INT64_MIN, INT64_MAX);
+      if (text_accept(r, "|")) attribute.integer = text_integer(r, INT64_MIN, INT64_MAX);
       break;
     case ATTRIBUTE_BOOL:
       attribute.integer = text_choice(r, booleans, "true or false");
@@ -114,8 +115,8 @@ static ValueId read_known(TextReader *r, const GraphText *g) {
   return r->failed ? NO_VALUE : id;
 }
 
-/* Declares a value: "%1: f32[2] "name" keep block 1 at …". */
-static ValueId read_value(TextReader *r, GraphText *g, ValueKind kind, int index) {
+/* Declares a value: "%1: f32[2] "name" keep block 1 at …". placed: it says where it is, or "nowhere". */
+static ValueId read_value(TextReader *r, GraphText *g, ValueKind kind, int index, bool *placed) {
   ValueId id = read_id(r);
   Value value = {.kind = kind, .index = index, .producer = NO_NODE};
   text_expect(r, ":");
@@ -124,6 +125,7 @@ static ValueId read_value(TextReader *r, GraphText *g, ValueKind kind, int index
   for (int i = CONSTRAINT_KEEP; i <= CONSTRAINT_RECOMPUTE; i++)
     if (text_accept(r, text_constraints[i])) value.constraint = (Constraint)i;
   if (text_accept(r, "block")) value.recompute_block = (int32_t)text_integer(r, 1, g->graph->recompute_block_count);
+  *placed = text_accept(r, "nowhere") || text_at_word(r, "at");
   value.location = text_location(r);
   if (!r->failed && is_declared(g, id)) text_fail(r, "value %%%d is declared twice", id);
   if (r->failed) return NO_VALUE;
@@ -138,8 +140,9 @@ static ValueId read_value(TextReader *r, GraphText *g, ValueKind kind, int index
 }
 
 static void read_shared(TextReader *r, GraphText *g, ValueKind kind, int64_t count, ValueIds *ids) {
+  bool placed;
   int index = (int)text_integer(r, 0, count - 1);
-  ValueId id = read_value(r, g, kind, index);
+  ValueId id = read_value(r, g, kind, index, &placed);
   if (r->failed) return;
   while (ids->count <= index) array_push(r->arena, ids, 0);
   if (ids->items[index]) text_fail(r, "there is a value for it already");
@@ -213,13 +216,15 @@ static void read_body(TextReader *r, Node *node) {
   *node->body = (Body){(int)instructions.count, (int)results.count, instructions.items, results.items};
 }
 
-/* The outputs a node declares get it as their origin. */
-static void read_outputs(TextReader *r, GraphText *g, Node *node) {
+/* unplaced: those that lie where the node does. */
+static void read_outputs(TextReader *r, GraphText *g, Node *node, ValueIds *unplaced) {
   ValueIds outputs = {0};
   if (!text_at_character(r, '%')) return;
   do {
-    ValueId id = read_value(r, g, VALUE_RESULT, 0);
+    bool placed;
+    ValueId id = read_value(r, g, VALUE_RESULT, 0, &placed);
     array_push(r->arena, &outputs, id);
+    if (!placed && !r->failed) array_push(r->arena, unplaced, id);
   } while (text_accept(r, ","));
   text_expect(r, "=");
   node->outputs = outputs.items;
@@ -228,12 +233,12 @@ static void read_outputs(TextReader *r, GraphText *g, Node *node) {
 
 static void read_node(TextReader *r, GraphText *g) {
   Node node = {.original = NO_NODE, .module = ""};
-  ValueIds inputs = {0}, writes = {0};
+  ValueIds inputs = {0}, writes = {0}, unplaced = {0};
   if (text_integer(r, 0, INT32_MAX) != g->graph->nodes.count)
     text_fail(r, "expected node %lld", (long long)g->graph->nodes.count);
   text_expect(r, ":");
   node.phase = (Phase)text_choice(r, text_phases, "forward, backward or update");
-  read_outputs(r, g, &node);
+  read_outputs(r, g, &node, &unplaced);
   node.op = read_op(r, in_graphs, "an operator");
   text_expect(r, "(");
   if (!at_call_end(r)) read_known_list(r, g, &inputs);
@@ -244,6 +249,7 @@ static void read_node(TextReader *r, GraphText *g) {
   if (text_accept(r, "clone")) node.original = (NodeId)text_integer(r, 0, INT32_MAX);
   if (text_accept(r, "in")) node.module = text_string(r);
   node.location = text_location(r);
+  for (int64_t i = 0; i < unplaced.count; i++) graph_value(g->graph, unplaced.items[i])->location = node.location;
   node.inputs = inputs.items;
   node.input_count = (int)inputs.count;
   node.writes = writes.items;
@@ -290,6 +296,7 @@ static void read_drawn(TextReader *r, Graph *graph) {
 static void read_graph_item(TextReader *r, GraphText *g) {
   Graph *graph = g->graph;
   const Module *module = graph->module;
+  bool placed;
   if (text_at_digit(r))
     read_node(r, g);
   else if (text_accept(r, "blocks"))
@@ -301,7 +308,7 @@ static void read_graph_item(TextReader *r, GraphText *g) {
   else if (text_accept(r, "persistent"))
     read_shared(r, g, VALUE_PERSISTENT, module->persistents.count, &graph->persistent_values);
   else if (text_accept(r, "gone"))
-    read_value(r, g, VALUE_RESULT, 0);
+    read_value(r, g, VALUE_RESULT, 0, &placed);
   else if (text_accept(r, "loss"))
     graph->loss = read_output(r, g);
   else if (text_accept(r, "output"))

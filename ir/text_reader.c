@@ -47,6 +47,13 @@ bool text_accept(TextReader *reader, const char *token) {
   return true;
 }
 
+bool text_at_word(TextReader *reader, const char *token) {
+  int64_t start = reader->at;
+  bool found = text_accept(reader, token);
+  if (found) reader->at = start;
+  return found;
+}
+
 void text_expect(TextReader *reader, const char *token) {
   if (!text_accept(reader, token)) text_fail(reader, "expected '%s'", token);
 }

@@ -28,6 +28,7 @@ int64_t text_position(TextReader *reader);
 bool text_at_end(TextReader *reader);
 /* Takes a word or a punctuation mark when it comes next. */
 bool text_accept(TextReader *reader, const char *token);
+bool text_at_word(TextReader *reader, const char *token); /* the same without taking it */
 void text_expect(TextReader *reader, const char *token);
 /* Takes a character that begins a longer token, such as the t of t0. */
 bool text_take(TextReader *reader, char character);

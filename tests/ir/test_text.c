@@ -50,7 +50,10 @@ static SmallGraph rich_module(void) {
   graph_value(graph, y)->name = "y";
   graph_value(graph, y)->constraint = CONSTRAINT_KEEP;
   graph_value(graph, dropped)->constraint = CONSTRAINT_RECOMPUTE;
+  graph_value(graph, dropped)->location = (Location){0};
+  graph_value(graph, y)->location = (Location){&source, 3, 2};
   build_assign(graph, s, build_full(graph, type_scalar(F32), 1.5));
+  build_integer(graph, I64, INT64_MAX - 1); /* not what its number says */
   graph->loss = (GraphOutput){"loss", build_reduce(graph, OP_mean, y, -1, NULL, false), build_constant(graph, F32, 3),
                               graph->location};
   array_push(small.arena, &graph->outputs, ((GraphOutput){"y", y, NO_VALUE, {0}}));
@@ -118,6 +121,16 @@ static void test_places_and_fields_survive(void **state) {
   assert_string_equal(location_text(small.arena, again->training.readers.items[0].location),
                       "dir with \"quotes\"/m.rp:2:1");
   assert_string_equal(graph->nodes.items[0].module, "h.0");
+  assert_null(graph->values.items[graph->nodes.items[1].outputs[0]].location.source);
+  const Node *gelu = &graph->nodes.items[3];
+  assert_string_equal(location_text(small.arena, gelu->location), "dir with \"quotes\"/m.rp:4:4");
+  assert_string_equal(location_text(small.arena, graph_value(graph, gelu->outputs[0])->location),
+                      "dir with \"quotes\"/m.rp:1:4");
+  bool found = false;
+  for (int64_t i = 0; i < graph->nodes.count; i++)
+    found =
+        found || (graph->nodes.items[i].op == OP_full && graph->nodes.items[i].attributes[1].integer == INT64_MAX - 1);
+  assert_true(found);
   assert_true(again->training.seed == UINT64_MAX && again->training.factor == 1.0 / 3);
   assert_true(again->persistents.items[1].initial.value == -INFINITY &&
               isnan(again->persistents.items[2].initial.value));
