@@ -1,0 +1,91 @@
+#include "tests/examples/model_run.h"
+
+ModelRun *model_run_create(MemoryArena *arena, const char *path, const Definition *definitions, int definition_count,
+                           EvalPrecision precision) {
+  const char *error = NULL;
+  ModelRun *run = NEW(arena, ModelRun);
+  PipelineOptions options = {.alignment = 64, .budget = -1};
+  run->arena = arena;
+  run->module = elaborate_path(arena, path, definitions, definition_count, &error);
+  if (error) fprintf(stderr, "%s\n", error);
+  run->compilation = run->module ? compile_module(run->module, &options) : NULL;
+  diag_print(stderr, false);
+  diag_reset();
+  if (!run->compilation) return NULL;
+  run->evaluation = eval_create(arena, run->module->train, precision);
+  run->evaluation->control.micro_step = -1;
+  eval_fill_initial(run->evaluation, run->module->training.seed);
+  return run;
+}
+
+static double first_element(const ModelRun *run, ValueId value) {
+  return eval_tensor_get(eval_value(run->evaluation, value), 0);
+}
+
+/* The loss of an update is sum over sum, or the mean of the micro-steps'. */
+static void add_loss(ModelRun *run, bool first) {
+  const GraphOutput *loss = &run->module->train->loss;
+  if (first) run->loss = run->denominator = 0;
+  run->loss += first_element(run, loss->value);
+  run->denominator += loss->denominator == NO_VALUE ? 1 : first_element(run, loss->denominator);
+}
+
+static void keep_gradients(ModelRun *run) {
+  const Graph *graph = run->module->train;
+  run->gradients = NEW_ARRAY(run->arena, EvalTensor, graph->gradients.count);
+  for (int64_t g = 0; g < graph->gradients.count; g++) {
+    const GraphGradient *gradient = &graph->gradients.items[g];
+    const EvalTensor *value = eval_value(run->evaluation, gradient->gradient);
+    double divisor = gradient->divisor == NO_VALUE ? 1 : first_element(run, gradient->divisor);
+    run->gradients[g] = eval_tensor_create(run->arena, &value->type);
+    for (int64_t i = 0; i < type_elements(&value->type); i++)
+      eval_tensor_set(&run->gradients[g], i, eval_tensor_get(value, i) / divisor);
+  }
+}
+
+bool model_run_micro_step(ModelRun *run) {
+  Evaluation *evaluation = run->evaluation;
+  int64_t accumulate = run->module->training.accumulate, index = ++evaluation->control.micro_step % accumulate;
+  bool last = index + 1 == accumulate;
+  evaluation->control.update = evaluation->control.micro_step / accumulate + 1;
+  if (accumulate == 1) {
+    if (!eval_run(evaluation)) return false;
+  } else {
+    if (!eval_run_phases(evaluation, PHASE_FORWARD, PHASE_BACKWARD)) return false;
+    eval_commit(evaluation);
+  }
+  add_loss(run, index == 0);
+  if (!last) return true;
+  keep_gradients(run);
+  run->loss /= run->denominator;
+  if (accumulate > 1 && !eval_run_phases(evaluation, PHASE_UPDATE, PHASE_UPDATE)) return false;
+  eval_commit(evaluation);
+  return true;
+}
+
+EvalTensor *model_run_input(ModelRun *run, const char *name) {
+  for (int64_t i = 0; i < run->module->inputs.count; i++)
+    if (string_equal(run->module->inputs.items[i].name, name)) return &run->evaluation->inputs[i];
+  return NULL;
+}
+
+EvalTensor *model_run_persistent(ModelRun *run, const char *name) {
+  for (int64_t i = 0; i < run->module->persistents.count; i++)
+    if (string_equal(run->module->persistents.items[i].name, name)) return &run->evaluation->persistents[i];
+  return NULL;
+}
+
+const EvalTensor *model_run_output(const ModelRun *run, const char *name) {
+  const Graph *graph = run->module->train;
+  for (int64_t i = 0; i < graph->outputs.count; i++)
+    if (string_equal(graph->outputs.items[i].name, name))
+      return eval_value(run->evaluation, graph->outputs.items[i].value);
+  return NULL;
+}
+
+const EvalTensor *model_run_gradient(const ModelRun *run, const char *name) {
+  const Graph *graph = run->module->train;
+  for (int64_t i = 0; i < graph->gradients.count; i++)
+    if (string_equal(graph->gradients.items[i].name, name)) return &run->gradients[i];
+  return NULL;
+}
