@@ -42,7 +42,9 @@ void eval_fill_initial(Evaluation *evaluation, uint64_t seed) {
     const Persistent *persistent = &module->persistents.items[k];
     uint64_t id = rp_hash_name(persistent->name);
     int64_t elements = type_elements(&persistent->type);
-    for (int64_t i = 0; i < elements; i++)
-      eval_tensor_set(&evaluation->persistents[k], i, draw_initial(&persistent->initial, seed, id, (uint64_t)i));
+    for (int64_t i = 0; i < elements; i++) {
+      double value = draw_initial(&persistent->initial, seed, id, (uint64_t)i);
+      eval_tensor_set(&evaluation->persistents[k], i, eval_round(evaluation->precision, persistent->type.dtype, value));
+    }
   }
 }
