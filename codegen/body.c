@@ -24,9 +24,8 @@ static bool mentions(const char *expression, const char *name) {
 }
 
 static bool uses_operand(const Instruction *instruction, int operand) {
-  char name[8];
-  snprintf(name, sizeof name, "x%d", operand);
-  return mentions(op_info(instruction->op)->expression, name);
+  static const char *const names[MAX_POINTWISE_INPUTS] = {"x0", "x1", "x2", "x3"};
+  return mentions(op_info(instruction->op)->expression, names[operand]);
 }
 
 /* Index into used, invariant and texts. */

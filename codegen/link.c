@@ -150,6 +150,16 @@ static bool compile(Link *link) {
 
 /* ---- temporary files ---- */
 
+/* Tells an output that cannot be written before the compiler runs. */
+static bool check_output(Link *link) {
+  int file = open(link->temporary_output, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  if (file < 0)
+    return fail(link, EXIT_IO, memory_format(link->arena, "cannot write '%s': %s", link->output, strerror(errno)));
+  close(file);
+  unlink(link->temporary_output);
+  return true;
+}
+
 static bool make_folder(Link *link) {
   char *folder = memory_format(link->arena, "%s/reprise-XXXXXX", first_set(getenv("TMPDIR"), NULL, NULL, "/tmp"));
   if (!mkdtemp(folder))
@@ -187,7 +197,7 @@ bool link_executable(const char *source, int64_t length, const char *output, con
   link.library_path = options->library_path;
   *exit_code = EXIT_OK;
   *error = NULL;
-  if (!find_runtime(&link) || !make_folder(&link)) return false;
+  if (!find_runtime(&link) || !check_output(&link) || !make_folder(&link)) return false;
   bool linked = write_and_compile(&link, source, length);
   remove_temporaries(&link);
   return linked;

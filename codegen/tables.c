@@ -85,7 +85,7 @@ static void emit_inputs(const Emission *emission, Text *text) {
     const ModelInput *input = &module->inputs.items[i];
     text_line(text, "{%s, %" PRId64 "},",
               tensor_literal(emission->arena, input->name, &input->type,
-                             storage_offset(&compilation->train, module->persistents.count + i)),
+                             storage_offset(main_graph(compilation), module->persistents.count + i)),
               storage_offset(&compilation->evaluation, module->persistents.count + i));
   }
   close_table(text);
@@ -182,8 +182,8 @@ static void emit_kernel_row(PhaseTables *tables, int64_t i) {
 
 /* ---- observables and scalars of a phase ---- */
 
-/* Index of the phase's kernel that first makes the storage a value lies in; -1 for what is there before the first; -2
- * when another phase makes it. */
+/* Named values lie densely (passes/kernels.c). Index of the phase's kernel that first makes the storage a value lies
+ * in; -1 for what is there before the first; -2 when another phase makes it. */
 static int64_t maker_step(const PhaseTables *tables, ValueId value) {
   const CompiledGraph *compiled = tables->phase->compiled;
   const Storage *storage = &compiled->table->storages.items[compiled->table->layouts[value].storage];
@@ -213,14 +213,8 @@ static void emit_observable(PhaseTables *tables, const char *kind, const char *n
   int64_t step = maker_step(tables, value);
   if (step == -2) return;
   const Type *type = value_type(graph, value);
-  const ViewLayout *view = &value_layout(&tables->graph, value)->view;
-  bool dense = true;
-  int64_t stride = 1;
-  for (int axis = type->rank - 1; axis >= 0; stride *= type->dims[axis--])
-    if (type->dims[axis] != 1 && view->strides[axis] != stride) dense = false;
-  text_line(&tables->observables, "{%s, %s, %" PRId64 ", %" PRId64 ", %s, {%s}},", kind,
-            tensor_literal(arena, name, type, value_offset(tables, value)), step, value_offset(tables, divisor),
-            dense ? "false" : "true", number_list(arena, dense ? 0 : type->rank, view->strides));
+  text_line(&tables->observables, "{%s, %s, %" PRId64 ", %" PRId64 "},", kind,
+            tensor_literal(arena, name, type, value_offset(tables, value)), step, value_offset(tables, divisor));
   tables->observable_count++;
 }
 

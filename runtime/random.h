@@ -14,7 +14,11 @@
 #endif
 
 #ifndef RP_RANDOM_FUNCTION
+#ifdef __GNUC__ /* a call that stays a call keeps its loop from being vectorised */
+#define RP_RANDOM_FUNCTION static inline __attribute__((always_inline))
+#else
 #define RP_RANDOM_FUNCTION static inline
+#endif
 #endif
 
 /* Ten rounds of Philox4x32 on the counter (c0, c1, c2, c3) with the key (key0, key1). */
