@@ -30,28 +30,37 @@ typedef struct Component {
 
 typedef struct Branch {
   Component component;
-  int64_t trail, height, skip_height; /* skip_height: FLOOR_DONE when the point must be covered */
+  int64_t trail, height;
+  bool may_skip; /* nothing may cover the point at this height */
   int32_t point, components;
   int64_t first_choice, next_choice, last_choice; /* in choices */
 } Branch;
 
+/* An item that a branch may place. */
+typedef struct Option {
+  double key;
+  int32_t item;
+} Option;
+
 struct ExactSearch {
   const Problem *problem;
-  const int32_t *rank;
+  const double *key;
+  double wall_bonus;
   int64_t capacity;
   BranchRule rule;
   int32_t *item_begin, *items; /* the items at point p are items[item_begin[p] .. item_begin[p + 1]) */
   int32_t *twin;               /* [count] the first item of the same life and size */
   int64_t *floor, *remaining;  /* [points] */
+  int32_t *choice_count;       /* [points] unplaced items with least == floor; -1 where that must be counted again */
   int32_t *crossing;           /* [points] unplaced items that live at p and at p + 1 */
   int64_t *least, *offset;     /* [count] */
   bool *placed;
-  bool *point_queued, *item_queued;
-  int32_t *point_queue, *item_queue, point_count, item_count;
+  bool *point_queued; /* points whose floor may have to rise */
+  int32_t *point_queue, point_count;
   MemoryArena *arena;
   ARRAY(TrailEntry) trail;
   ARRAY(Branch) branches;
-  ARRAY(int32_t) choices;
+  ARRAY(Option) choices;
   ARRAY(Component) components;
   int64_t touched; /* elementary steps */
 };
@@ -106,14 +115,13 @@ ExactSearch *exact_search_create(MemoryArena *arena, const Problem *problem) {
   find_twins(arena, search);
   search->floor = NEW_ARRAY(arena, int64_t, points);
   search->remaining = NEW_ARRAY(arena, int64_t, points);
+  search->choice_count = NEW_ARRAY(arena, int32_t, points);
   search->crossing = NEW_ARRAY(arena, int32_t, points);
   search->least = NEW_ARRAY(arena, int64_t, count);
   search->offset = NEW_ARRAY(arena, int64_t, count);
   search->placed = NEW_ARRAY(arena, bool, count);
   search->point_queued = NEW_ARRAY(arena, bool, points);
-  search->item_queued = NEW_ARRAY(arena, bool, count);
   search->point_queue = NEW_ARRAY(arena, int32_t, points);
-  search->item_queue = NEW_ARRAY(arena, int32_t, count);
   return search;
 }
 
@@ -121,6 +129,7 @@ static void search_reset(ExactSearch *search) {
   const Problem *problem = search->problem;
   memset(search->floor, 0, (size_t)problem->points * sizeof *search->floor);
   memcpy(search->remaining, problem->load, (size_t)problem->points * sizeof *search->remaining);
+  memset(search->choice_count, -1, (size_t)problem->points * sizeof *search->choice_count);
   memset(search->crossing, 0, (size_t)problem->points * sizeof *search->crossing);
   memset(search->least, 0, (size_t)problem->count * sizeof *search->least);
   memset(search->placed, 0, (size_t)problem->count * sizeof *search->placed);
@@ -129,19 +138,38 @@ static void search_reset(ExactSearch *search) {
   search->trail.count = search->branches.count = search->choices.count = search->components.count = 0;
 }
 
-/* ---- changes that can be undone ---- */
+/* ---- changes that can be undone ----
+ * choice_count[p] stays exact under every change, or becomes -1. */
 
 static void record(ExactSearch *search, int kind, int32_t index, int64_t before) {
   TrailEntry entry = {before, index, kind};
   array_push(search->arena, &search->trail, entry);
 }
 
-static void count_placed(ExactSearch *search, int32_t item, int sign) {
+static void set_floor(ExactSearch *search, int32_t point, int64_t height) {
+  search->floor[point] = height;
+  search->choice_count[point] = -1;
+}
+
+static void set_least(ExactSearch *search, int32_t item, int64_t least) {
   const Problem *problem = search->problem;
-  search->placed[item] = sign > 0;
-  for (int32_t p = problem->start[item]; p < problem->end[item]; p++) {
-    search->remaining[p] -= sign * problem->size[item];
-    if (p + 1 < problem->end[item]) search->crossing[p] -= sign;
+  int64_t before = search->least[item];
+  search->least[item] = least;
+  for (int32_t p = problem->start[item]; p < problem->end[item]; p++)
+    if (search->choice_count[p] >= 0)
+      search->choice_count[p] += (search->floor[p] == least) - (search->floor[p] == before);
+  search->touched += problem->end[item] - problem->start[item];
+}
+
+static void set_placed(ExactSearch *search, int32_t item, bool placed) {
+  const Problem *problem = search->problem;
+  int32_t start = problem->start[item], end = problem->end[item], step = placed ? 1 : -1;
+  int64_t bytes = step * problem->size[item];
+  search->placed[item] = placed;
+  for (int32_t p = start; p < end; p++) {
+    search->remaining[p] -= bytes;
+    search->choice_count[p] = -1;
+    search->crossing[p] -= p + 1 < end ? step : 0;
   }
 }
 
@@ -149,21 +177,17 @@ static void undo_to(ExactSearch *search, int64_t mark) {
   while (search->trail.count > mark) {
     TrailEntry entry = search->trail.items[--search->trail.count];
     if (entry.kind == TRAIL_FLOOR)
-      search->floor[entry.index] = entry.before;
+      set_floor(search, entry.index, entry.before);
     else if (entry.kind == TRAIL_LEAST)
-      search->least[entry.index] = entry.before;
+      set_least(search, entry.index, entry.before);
     else
-      count_placed(search, entry.index, -1);
+      set_placed(search, entry.index, false);
   }
 }
 
-/* ---- propagation ---- */
-
-static void queue_item(ExactSearch *search, int32_t item) {
-  if (search->item_queued[item] || search->placed[item]) return;
-  search->item_queued[item] = true;
-  search->item_queue[search->item_count++] = item;
-}
+/* ---- propagation ----
+ * A floor that is raised raises the items over it; a point none of whose items can lie on its floor any more gets the
+ * floor of the lowest of them, which raises no item in turn: one step of each reaches the fixed point. */
 
 static void queue_point(ExactSearch *search, int32_t point) {
   if (search->point_queued[point] || search->floor[point] == FLOOR_DONE) return;
@@ -171,88 +195,79 @@ static void queue_point(ExactSearch *search, int32_t point) {
   search->point_queue[search->point_count++] = point;
 }
 
-static void raise_floor(ExactSearch *search, int32_t point, int64_t height) {
-  record(search, TRAIL_FLOOR, point, search->floor[point]);
-  search->floor[point] = height;
-  for (int32_t k = search->item_begin[point]; k < search->item_begin[point + 1]; k++)
-    if (search->least[search->items[k]] < height) queue_item(search, search->items[k]);
+/* Keeps an unplaced item at or above a height; false when it then ends above the capacity. */
+static bool raise_item(ExactSearch *search, int32_t item, int64_t height) {
+  const Problem *problem = search->problem;
+  if (search->placed[item] || search->least[item] >= height) return true;
+  record(search, TRAIL_LEAST, item, search->least[item]);
+  set_least(search, item, height);
+  for (int32_t p = problem->start[item]; p < problem->end[item]; p++)
+    if (search->choice_count[p] <= 0) queue_point(search, p);
+  return height <= search->capacity - problem->size[item];
 }
 
-/* Raises least[item] to the largest floor over its life; false when it cannot fit. */
-static bool update_item(ExactSearch *search, int32_t item) {
+/* Raises all unplaced items that live at a point of [start, end). */
+static bool raise_items(ExactSearch *search, int32_t start, int32_t end, int64_t height) {
   const Problem *problem = search->problem;
-  int64_t least = search->least[item];
-  for (int32_t p = problem->start[item]; p < problem->end[item]; p++)
-    if (search->floor[p] > least) least = search->floor[p];
-  search->touched += problem->end[item] - problem->start[item];
-  if (least == search->least[item]) return true;
-  record(search, TRAIL_LEAST, item, search->least[item]);
-  for (int32_t p = problem->start[item]; p < problem->end[item]; p++)
-    if (search->floor[p] >= search->least[item]) queue_point(search, p);
-  search->least[item] = least;
-  return least <= search->capacity - problem->size[item];
+  bool possible = true;
+  for (int32_t k = search->item_begin[start]; k < search->item_begin[start + 1] && possible; k++)
+    possible = raise_item(search, search->items[k], height);
+  for (int32_t i = problem->first_from[start + 1]; i < problem->first_from[end] && possible; i++)
+    possible = raise_item(search, i, height);
+  search->touched += search->item_begin[start + 1] - search->item_begin[start] + end - start;
+  return possible;
 }
 
 /* Raises the floor of a point to the lowest of its items; false when they cannot all fit above it. */
 static bool update_point(ExactSearch *search, int32_t point) {
   int64_t lowest = FLOOR_DONE;
+  int32_t count = 0;
   for (int32_t k = search->item_begin[point]; k < search->item_begin[point + 1]; k++) {
     int32_t item = search->items[k];
-    if (!search->placed[item] && search->least[item] < lowest) lowest = search->least[item];
+    if (search->placed[item] || search->least[item] > lowest) continue;
+    count = search->least[item] == lowest ? count + 1 : 1;
+    lowest = search->least[item];
   }
   search->touched += search->item_begin[point + 1] - search->item_begin[point];
-  if (lowest == search->floor[point]) return true;
-  if (lowest < FLOOR_DONE && lowest > search->capacity - search->remaining[point]) return false;
-  if (lowest == FLOOR_DONE) {
+  if (lowest != search->floor[point]) {
     record(search, TRAIL_FLOOR, point, search->floor[point]);
-    search->floor[point] = FLOOR_DONE;
-  } else {
-    raise_floor(search, point, lowest);
+    set_floor(search, point, lowest);
   }
-  return true;
+  search->choice_count[point] = count;
+  return lowest == FLOOR_DONE || lowest <= search->capacity - search->remaining[point];
 }
 
-/* Runs both rules until nothing changes. */
-static bool propagate(ExactSearch *search) {
-  bool possible = true;
-  while (search->item_count + search->point_count > 0) {
-    if (search->item_count > 0) {
-      int32_t item = search->item_queue[--search->item_count];
-      search->item_queued[item] = false;
-      possible = possible && update_item(search, item);
-    } else {
-      int32_t point = search->point_queue[--search->point_count];
-      search->point_queued[point] = false;
-      possible = possible && update_point(search, point);
-    }
+static bool update_points(ExactSearch *search, bool possible) {
+  while (search->point_count > 0) {
+    int32_t point = search->point_queue[--search->point_count];
+    search->point_queued[point] = false;
+    possible = possible && update_point(search, point);
   }
   return possible;
 }
 
 static bool place(ExactSearch *search, int32_t item, int64_t height) {
   const Problem *problem = search->problem;
+  int32_t start = problem->start[item], end = problem->end[item];
   int64_t top = height + problem->size[item];
   bool possible = top <= search->capacity;
   record(search, TRAIL_PLACED, item, 0);
-  count_placed(search, item, 1);
+  set_placed(search, item, true);
   search->offset[item] = height;
-  for (int32_t p = problem->start[item]; p < problem->end[item]; p++) {
-    if (search->remaining[p] == 0) {
-      record(search, TRAIL_FLOOR, p, search->floor[p]);
-      search->floor[p] = FLOOR_DONE;
-      continue;
-    }
-    if (top > search->capacity - search->remaining[p]) possible = false;
-    raise_floor(search, p, top);
+  for (int32_t p = start; p < end; p++) {
+    record(search, TRAIL_FLOOR, p, search->floor[p]);
+    set_floor(search, p, search->remaining[p] ? top : FLOOR_DONE);
+    if (search->remaining[p] && top > search->capacity - search->remaining[p]) possible = false;
     queue_point(search, p);
   }
-  return propagate(search) && possible;
+  return update_points(search, possible && raise_items(search, start, end, top));
 }
 
 static bool skip(ExactSearch *search, int32_t point, int64_t height) {
-  raise_floor(search, point, height);
+  record(search, TRAIL_FLOOR, point, search->floor[point]);
+  set_floor(search, point, height);
   queue_point(search, point);
-  return propagate(search);
+  return update_points(search, raise_items(search, point, point + 1, height));
 }
 
 /* ---- branching ---- */
@@ -263,13 +278,14 @@ typedef struct Choice {
 } Choice;
 
 static int32_t count_choices(ExactSearch *search, int32_t point) {
+  if (search->choice_count[point] >= 0) return search->choice_count[point];
   int32_t count = 0;
   for (int32_t k = search->item_begin[point]; k < search->item_begin[point + 1]; k++) {
     int32_t item = search->items[k];
     count += !search->placed[item] && search->least[item] == search->floor[point];
   }
   search->touched += search->item_begin[point + 1] - search->item_begin[point];
-  return count;
+  return search->choice_count[point] = count;
 }
 
 static bool better_choice(BranchRule rule, const Choice *a, const Choice *b) {
@@ -277,6 +293,13 @@ static bool better_choice(BranchRule rule, const Choice *a, const Choice *b) {
   if (rule == BRANCH_NARROWEST && a->branches != b->branches) return a->branches < b->branches;
   if (a->slack != b->slack) return a->slack < b->slack;
   return a->branches < b->branches;
+}
+
+/* Whether a choice whose branches are not counted yet can be better than the best one. */
+static bool may_be_better(BranchRule rule, const Choice *choice, const Choice *best) {
+  if (best->point < 0 || rule == BRANCH_NARROWEST) return true;
+  if (rule == BRANCH_LOWEST && choice->height != best->height) return choice->height < best->height;
+  return choice->slack <= best->slack;
 }
 
 /* Chooses a point among the valleys of a component that has unplaced items everywhere. */
@@ -288,9 +311,7 @@ static Choice choose_point(ExactSearch *search, int32_t low, int32_t high) {
     if ((from > low && search->floor[from - 1] < height) || (to < high && search->floor[to] < height)) continue;
     for (int32_t p = from; p < to; p++) {
       Choice choice = {p, 0, search->capacity - height - search->remaining[p], height};
-      if (best.point >= 0 && search->rule != BRANCH_NARROWEST && choice.slack > best.slack &&
-          (search->rule == BRANCH_TIGHTEST || height >= best.height))
-        continue;
+      if (!may_be_better(search->rule, &choice, &best)) continue;
       choice.branches = count_choices(search, p) + (choice.slack > 0);
       if (best.point < 0 || better_choice(search->rule, &choice, &best)) best = choice;
     }
@@ -320,20 +341,32 @@ static int64_t height_after_skip(ExactSearch *search, int32_t point, int32_t low
   return next;
 }
 
+static double choice_key(const ExactSearch *search, const Branch *branch, int32_t item) {
+  const Problem *problem = search->problem;
+  int32_t start = problem->start[item], end = problem->end[item];
+  int64_t left = start > 0 ? search->floor[start - 1] : FLOOR_DONE;
+  int64_t right = end < problem->points ? search->floor[end] : FLOOR_DONE;
+  int64_t top = branch->height + problem->size[item];
+  int touches = (left != branch->height) + (right != branch->height) + 2 * (left == top) + 2 * (right == top);
+  return search->key[item] + search->wall_bonus * touches;
+}
+
+/* Lists the items that can cover the point of a branch, the best first, twins once. */
 static void push_choices(ExactSearch *search, Branch *branch) {
-  branch->first_choice = branch->next_choice = search->choices.count;
+  int64_t first = branch->first_choice = branch->next_choice = search->choices.count;
   for (int32_t k = search->item_begin[branch->point]; k < search->item_begin[branch->point + 1]; k++) {
     int32_t item = search->items[k];
     if (search->placed[item] || search->least[item] != branch->height) continue;
+    Option option = {choice_key(search, branch, item), item};
     bool repeated = false;
-    for (int64_t c = branch->first_choice; c < search->choices.count && !repeated; c++)
-      repeated = search->twin[search->choices.items[c]] == search->twin[item];
+    for (int64_t c = first; c < search->choices.count && !repeated; c++)
+      repeated = search->twin[search->choices.items[c].item] == search->twin[item];
     if (repeated) continue;
-    array_push(search->arena, &search->choices, item);
+    array_push(search->arena, &search->choices, option);
     int64_t c = search->choices.count - 1;
-    for (; c > branch->first_choice && search->rank[search->choices.items[c - 1]] > search->rank[item]; c--)
+    for (; c > first && search->choices.items[c - 1].key < option.key; c--)
       search->choices.items[c] = search->choices.items[c - 1];
-    search->choices.items[c] = item;
+    search->choices.items[c] = option;
   }
   branch->last_choice = search->choices.count;
 }
@@ -343,15 +376,10 @@ static void push_branch(ExactSearch *search, Component component) {
   Branch branch = {.component = component,
                    .trail = search->trail.count,
                    .height = choice.height,
-                   .skip_height = FLOOR_DONE,
+                   .may_skip = choice.slack > 0,
                    .point = choice.point,
                    .components = (int32_t)search->components.count};
   push_choices(search, &branch);
-  if (choice.slack > 0) {
-    int64_t height = height_after_skip(search, choice.point, component.low, component.high);
-    if (height < FLOOR_DONE && height <= search->capacity - search->remaining[choice.point])
-      branch.skip_height = height;
-  }
   array_push(search->arena, &search->branches, branch);
 }
 
@@ -396,18 +424,18 @@ static Component next_component(ExactSearch *search, Component from) {
 static bool take_choice(ExactSearch *search, Branch *branch, bool *open) {
   *open = true;
   if (branch->next_choice < branch->last_choice)
-    return place(search, search->choices.items[branch->next_choice++], branch->height);
-  if (branch->skip_height < FLOOR_DONE) {
-    int64_t height = branch->skip_height;
-    branch->skip_height = FLOOR_DONE;
-    return skip(search, branch->point, height);
-  }
-  return *open = false;
+    return place(search, search->choices.items[branch->next_choice++].item, branch->height);
+  *open = branch->may_skip;
+  if (!branch->may_skip) return false;
+  branch->may_skip = false;
+  int64_t height = height_after_skip(search, branch->point, branch->component.low, branch->component.high);
+  return height <= search->capacity - search->remaining[branch->point] && skip(search, branch->point, height);
 }
 
-SearchOutcome exact_search_run(ExactSearch *search, const int32_t *rank, BranchRule rule, int64_t capacity,
-                               int64_t limit, int64_t *offset, int64_t *work) {
-  search->rank = rank;
+SearchOutcome exact_search_run(ExactSearch *search, const double *key, double wall_bonus, BranchRule rule,
+                               int64_t capacity, int64_t limit, int64_t *offset, int64_t *work) {
+  search->key = key;
+  search->wall_bonus = wall_bonus;
   search->rule = rule;
   search->capacity = capacity;
   search->touched = 0;

@@ -27,9 +27,11 @@ typedef struct ExactSearch ExactSearch;
 /* Working memory for searches of a problem: the sum of the items' widths is listed point by point. */
 ExactSearch *exact_search_create(MemoryArena *arena, const Problem *problem);
 
-/* Searches for a packing of at most `capacity` bytes; branches try items in the order of `rank` (lower first). Spends
+/* Searches for a packing of at most `capacity` bytes; branches try items in the order of `key` (higher first), to which
+ * `wall_bonus` is added for each side where the item would touch the wall of its valley, and twice that for each where
+ * its top would be level with the wall's. Spends
  * at most about `limit` units of work, added to *work. Sets offset[count] when it finds one. */
-SearchOutcome exact_search_run(ExactSearch *search, const int32_t *rank, BranchRule rule, int64_t capacity,
-                               int64_t limit, int64_t *offset, int64_t *work);
+SearchOutcome exact_search_run(ExactSearch *search, const double *key, double wall_bonus, BranchRule rule,
+                               int64_t capacity, int64_t limit, int64_t *offset, int64_t *work);
 
 #endif

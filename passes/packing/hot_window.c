@@ -11,7 +11,7 @@ typedef struct Window {
   Problem *problem;
   bool *hot;
   int64_t *offset, *trial; /* trial: offsets of the insertion at hand */
-  int32_t *order;
+  int32_t *order, *moved;  /* moved: an order that is being made */
   int64_t target, stop;
 } Window;
 
@@ -55,18 +55,40 @@ static bool pack_hot_items(Window *window, int64_t *work) {
   return reached;
 }
 
-/* Inserts the cold items by several rules. The offsets of the best stay in window->offset. */
+static bool ends_late(const Window *window, int32_t item) {
+  return window->trial[item] + window->problem->size[item] > window->target;
+}
+
+/* Moves the items that ended above the target to the front of the order, stably. */
+static void promote_late_items(Window *window, int32_t count) {
+  int32_t late = 0, rest = count;
+  for (int32_t k = count - 1; k >= 0; k--)
+    if (!ends_late(window, window->order[k])) window->moved[--rest] = window->order[k];
+  for (int32_t k = 0; k < count; k++)
+    if (ends_late(window, window->order[k])) window->moved[late++] = window->order[k];
+  memcpy(window->order, window->moved, (size_t)count * sizeof *window->order);
+}
+
+/* Inserts the cold items by several rules, each a few times with the late items first. The offsets of the best stay in
+ * window->offset. */
 static int64_t insert_cold_items(Window *window, int64_t *work) {
-  static const RankRule rules[] = {RANK_SIZE, RANK_AREA, RANK_HEAT_AREA, RANK_WIDTH, RANK_HEAT_SIZE, RANK_TALL_AREA};
+  static const RankRule rules[] = {RANK_SIZE, RANK_AREA, RANK_HEAT_AREA, RANK_WIDTH};
+  enum { RULES = sizeof rules / sizeof *rules, PROMOTIONS = 3 };
   const Problem *problem = window->problem;
   int64_t best = INT64_MAX;
+  int32_t count = 0;
   memcpy(window->trial, window->offset, (size_t)problem->count * sizeof *window->trial);
-  for (size_t r = 0; r < 2 * (sizeof rules / sizeof *rules) && best > window->target && *work < window->stop; r++) {
-    int32_t count = 0;
-    rank_items(problem, rules[r / 2], window->order);
-    for (int32_t k = 0; k < problem->count; k++)
-      if (!window->hot[window->order[k]]) window->order[count++] = window->order[k];
-    int64_t makespan = fill_holes(problem, window->hot, window->order, count, r % 2 ? FIT_FIRST : FIT_BEST,
+  for (int run = 0; run < 2 * RULES * PROMOTIONS && best > window->target && *work < window->stop; run++) {
+    int rule = run / PROMOTIONS;
+    if (run % PROMOTIONS == 0) {
+      rank_items(problem, rules[rule / 2], window->order);
+      count = 0;
+      for (int32_t k = 0; k < problem->count; k++)
+        if (!window->hot[window->order[k]]) window->order[count++] = window->order[k];
+    } else {
+      promote_late_items(window, count);
+    }
+    int64_t makespan = fill_holes(problem, window->hot, window->order, count, rule % 2 ? FIT_FIRST : FIT_BEST,
                                   window->target, window->trial, work);
     if (makespan >= best) continue;
     best = makespan;
@@ -93,6 +115,7 @@ void pack_hot_window(Problem *problem, double heat, int64_t target, int64_t limi
                    NEW_ARRAY(arena, bool, problem->count),
                    NEW_ARRAY(arena, int64_t, problem->count),
                    NEW_ARRAY(arena, int64_t, problem->count),
+                   NEW_ARRAY(arena, int32_t, problem->count),
                    NEW_ARRAY(arena, int32_t, problem->count),
                    target,
                    *work + limit};

@@ -23,4 +23,10 @@ static inline int32_t random_choice(Random *random, int32_t bound) {
   return (int32_t)(random_next(random) % (uint64_t)bound);
 }
 
+/* k in [0, most], with probability 2^-(k + 1) for k < most. */
+static inline int random_doublings(Random *random, int most) {
+  uint64_t bits = random_next(random) | UINT64_C(1) << most;
+  return __builtin_ctzll(bits);
+}
+
 #endif

@@ -17,7 +17,6 @@ struct Search {
   ExactSearch *exact; /* NULL where the problem is too large */
   Random random;
   double *key; /* working memory */
-  int32_t *order, *rank;
   int64_t *offset;
   int64_t bound, slice;
   int32_t round;
@@ -38,11 +37,9 @@ Search *search_create(MemoryArena *arena, Problem *problem) {
   if (lists_fit(problem)) search->exact = exact_search_create(arena, problem);
   search->random.state = 1;
   search->key = NEW_ARRAY(arena, double, problem->count);
-  search->order = NEW_ARRAY(arena, int32_t, problem->count);
-  search->rank = NEW_ARRAY(arena, int32_t, problem->count);
   search->offset = NEW_ARRAY(arena, int64_t, problem->count);
   search->bound = problem->lower_bound;
-  search->slice = 1000 + problem->count;
+  search->slice = 5000 + 10 * (int64_t)problem->count;
   return search;
 }
 
@@ -53,33 +50,41 @@ static bool round_over(const Search *search) {
          *search->work >= search->stop;
 }
 
-/* A makespan to aim at: the goal itself, or something between it and the best so far. */
-static int64_t pick_target(Search *search) {
+/* A makespan to aim at: the goal itself, or, with some probability, something between it and the best so far. */
+static int64_t pick_target(Search *search, double probability) {
   int64_t goal = search->goal > search->bound ? search->goal : search->bound;
   int64_t room = search->problem->makespan - 1 - goal;
-  double part = 2 * random_unit(&search->random) - 1;
-  return part < 0 ? goal : goal + (int64_t)((double)room * part);
+  double part = random_unit(&search->random), between = random_unit(&search->random);
+  return part < probability ? goal + (int64_t)((double)room * between) : goal;
 }
 
-/* A random rule with some noise on it. */
-static void pick_ranks(Search *search) {
+/* Keys for a restart: a random rule, or the order of the best packing so far from the bottom up, with some noise. */
+static void pick_keys(Search *search) {
   const Problem *problem = search->problem;
-  log_rank_keys(problem, (RankRule)random_choice(&search->random, RANK_COUNT), search->key);
-  for (int32_t i = 0; i < problem->count; i++) search->key[i] += 0.6 * random_unit(&search->random);
-  rank_by_key(search->key, problem->count, search->order);
-  for (int32_t r = 0; r < problem->count; r++) search->rank[search->order[r]] = r;
-  *search->work += problem->count / 8;
+  bool guided = random_unit(&search->random) < 0.3;
+  double noise = guided ? 0.05 : 0.6, height = (double)problem->lower_bound;
+  if (!guided) log_rank_keys(problem, (RankRule)random_choice(&search->random, RANK_COUNT), search->key);
+  for (int32_t i = 0; i < problem->count; i++) {
+    if (guided) search->key[i] = -(double)problem->offset[i] / height;
+    search->key[i] += noise * random_unit(&search->random);
+  }
+  *search->work += problem->count / 16;
 }
 
-/* Random restarts of the exact search, each up to `limit`, until `until`. */
-static void run_exact_restarts(Search *search, int64_t limit, int64_t until) {
+/* Restarts of the exact search until `until`. Its times to a solution are heavy-tailed, so most runs are short and each
+ * doubling of the length is half as frequent (after Luby, Sinclair & Zuckerman, IPL 1993). */
+static void run_exact_restarts(Search *search, int64_t until) {
+  static const double bonuses[] = {0, 1, 100};
   Problem *problem = search->problem;
   while (*search->work < until && !round_over(search)) {
-    pick_ranks(search);
+    pick_keys(search);
+    double wall_bonus = bonuses[random_choice(&search->random, sizeof bonuses / sizeof *bonuses)];
     BranchRule rule = (BranchRule)random_choice(&search->random, BRANCH_COUNT);
-    int64_t target = pick_target(search);
+    int64_t target = pick_target(search, 0.5);
+    int64_t limit = (500 + 4 * (int64_t)problem->count) << random_doublings(&search->random, 12);
+    if (limit > until - *search->work) limit = until - *search->work;
     SearchOutcome outcome =
-        exact_search_run(search->exact, search->rank, rule, target, limit, search->offset, search->work);
+        exact_search_run(search->exact, search->key, wall_bonus, rule, target, limit, search->offset, search->work);
     if (outcome == SEARCH_FOUND) offer_packing(problem, search->offset, measure_makespan(problem, search->offset));
     if (outcome == SEARCH_IMPOSSIBLE) search->bound = target + 1;
   }
@@ -96,12 +101,13 @@ void search_round(Search *search, bool windows, int64_t goal, int64_t limit, int
   search->goal = goal;
   search->work = work;
   search->stop = *work + limit;
-  if (search->exact) run_exact_restarts(search, slice / 8 + 200, *work + slice);
+  if (search->exact) run_exact_restarts(search, *work + slice);
   if (!round_over(search))
     run_squeaky_wheel(search->problem, search->skyline, &search->random, goal, left_of_round(search, slice), work);
   for (int k = 0; windows && k < 2 && !round_over(search); k++) {
     double heat = heats[(2 * search->round + k) % (int)(sizeof heats / sizeof *heats)];
-    pack_hot_window(search->problem, heat, pick_target(search), left_of_round(search, slice), work);
+    pack_hot_window(search->problem, heat, pick_target(search, search->round == 0 ? 0 : 0.3),
+                    left_of_round(search, slice + 40 * search->problem->count), work);
   }
   search->slice += slice / 2;
   search->round++;
