@@ -190,11 +190,27 @@ static void clones_change_nothing_else(void **state) {
   small_graph_destroy(&small);
 }
 
+/* What only a clone reads late is kept for it. */
+static void clones_keep_activations(void **state) {
+  (void)state;
+  SmallGraph small = small_graph();
+  Graph *graph = small.graph;
+  ValueId x = small_input(&small, F32, SHAPE(3, 3));
+  ValueId a = BUILD(graph, contract, x, x), b = BUILD(graph, contract, a, a);
+  graph->phase = PHASE_BACKWARD;
+  ValueId c = BUILD(graph, contract, b, x);
+  assert_int_equal(storage_of(table_of(&small), a)->class, STORAGE_TEMPORARY);
+  insert_clone(&small, graph_value(graph, b)->producer, graph_value(graph, c)->producer);
+  assert_int_equal(storage_of(table_of(&small), a)->class, STORAGE_ACTIVATION);
+  small_graph_destroy(&small);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(persistents_come_first), cmocka_unit_test(views_share_bytes),
-      cmocka_unit_test(classes_and_names),      cmocka_unit_test(inplace_permissions),
-      cmocka_unit_test(recompute_blocks),       cmocka_unit_test(clones_change_nothing_else),
+      cmocka_unit_test(persistents_come_first),  cmocka_unit_test(views_share_bytes),
+      cmocka_unit_test(classes_and_names),       cmocka_unit_test(inplace_permissions),
+      cmocka_unit_test(recompute_blocks),        cmocka_unit_test(clones_change_nothing_else),
+      cmocka_unit_test(clones_keep_activations),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
