@@ -196,18 +196,26 @@ static int64_t choose_record(const RpData *data, const RpSource *source, int64_t
                                      (uint64_t)(source->count - source->window));
 }
 
-static bool load_row(RpData *data, const RpProgram *program, RpSource *source, int64_t record, int64_t row, char *arena,
-                     RpStatus *status) {
+/* offsets NULL: those of the program. */
+static bool load_row(RpData *data, const RpProgram *program, RpSource *source, int64_t record, int64_t row, char *base,
+                     const int64_t *offsets, RpStatus *status) {
   char *to[RP_MAX_READER_INPUTS];
   for (int i = 0; i < source->reader->input_count; i++) {
-    const RpInput *input = &program->inputs[source->reader->inputs[i]];
-    int64_t offset = data->test ? input->evaluation_offset : input->tensor.offset;
-    to[i] = offset < 0 ? data->scratch : arena + offset + row * source->record_bytes[i];
+    int index = source->reader->inputs[i];
+    const RpInput *input = &program->inputs[index];
+    int64_t own = data->test ? input->evaluation_offset : input->tensor.offset;
+    int64_t offset = offsets ? offsets[index] : own;
+    to[i] = offset < 0 ? data->scratch : base + offset + row * source->record_bytes[i];
   }
   return rp_source_read(source, record, to, status);
 }
 
 bool rp_data_load(RpData *data, const RpProgram *program, int64_t number, char *arena, RpStatus *status) {
+  return rp_data_load_at(data, program, number, arena, NULL, status);
+}
+
+bool rp_data_load_at(RpData *data, const RpProgram *program, int64_t number, char *base, const int64_t *offsets,
+                     RpStatus *status) {
   int64_t batches = rp_data_batches(data), epoch = number / batches, first = number % batches * data->batch;
   if (data->order && data->order_epoch != epoch) permute(data, epoch);
   for (int s = 0; s < data->count; s++) {
@@ -215,7 +223,7 @@ bool rp_data_load(RpData *data, const RpProgram *program, int64_t number, char *
     int64_t rows = source->reader->kind == RP_READ_CONSTANT ? 1 : data->batch;
     for (int64_t row = 0; row < rows; row++) {
       int64_t record = choose_record(data, source, epoch, first + row);
-      if (!load_row(data, program, source, record, row, arena, status)) return false;
+      if (!load_row(data, program, source, record, row, base, offsets, status)) return false;
     }
   }
   return true;

@@ -38,5 +38,8 @@ void rp_data_close(RpData *data);
 int64_t rp_data_batches(const RpData *data);
 /* Reads batch `number` (counted from the first epoch's first) into the arena. */
 bool rp_data_load(RpData *data, const RpProgram *program, int64_t number, char *arena, RpStatus *status);
+/* The same with input i at offsets[i] of `base`, -1: nowhere. */
+bool rp_data_load_at(RpData *data, const RpProgram *program, int64_t number, char *base, const int64_t *offsets,
+                     RpStatus *status);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/arena.h"
 #include "runtime/types.h"
 
 static bool phase_has(const RpPhase *phase, const char *name) {
@@ -51,21 +52,21 @@ static double load(const RpTensor *tensor, const char *data, int64_t index) {
 }
 
 /* The values divided by the scalar at divisor_offset, in the tensor's type, a chunk at a time. */
-static bool write_quotient(RpDump *dump, int64_t index, const char *arena, RpStatus *status) {
+static bool write_quotient(RpDump *dump, int64_t index, const RpContext *context, RpStatus *status) {
   enum { CHUNK = 4096 };
   _Alignas(8) char chunk[8 * CHUNK];
   const RpTensor *tensor = &dump->observables[index]->tensor;
-  const char *data = arena + tensor->offset;
   int64_t elements = rp_tensor_elements(tensor), size = rp_type_size(tensor->type);
   float divisor;
-  memcpy(&divisor, arena + dump->observables[index]->divisor_offset, sizeof divisor);
+  if (!rp_arena_read(context, dump->observables[index]->divisor_offset, &divisor, sizeof divisor, status)) return false;
   if (tensor->type != RP_F32 && tensor->type != RP_F64) {
     return rp_fail(status, RP_INTERNAL, "'%s' of type %s has a divisor", tensor->name, rp_type_name(tensor->type));
   }
   for (int64_t at = 0; at < elements; at += CHUNK) {
     int64_t count = elements - at < CHUNK ? elements - at : CHUNK;
+    if (!rp_arena_read(context, tensor->offset + at * size, chunk, count * size, status)) return false;
     for (int64_t i = 0; i < count; i++) {
-      double value = load(tensor, data, at + i);
+      double value = load(tensor, chunk, i);
       rp_store(tensor->type, chunk, i, tensor->type == RP_F32 ? (double)((float)value / divisor) : value / divisor);
     }
     if (!rp_writer_put_part(&dump->writer, index, at * size, chunk, count * size, status)) return false;
@@ -73,9 +74,9 @@ static bool write_quotient(RpDump *dump, int64_t index, const char *arena, RpSta
   return true;
 }
 
-static bool write_observable(RpDump *dump, int64_t index, const char *arena, RpStatus *status) {
-  if (dump->observables[index]->divisor_offset >= 0) return write_quotient(dump, index, arena, status);
-  return rp_writer_put(&dump->writer, index, arena + dump->observables[index]->tensor.offset, status);
+static bool write_observable(RpDump *dump, int64_t index, const RpContext *context, RpStatus *status) {
+  if (dump->observables[index]->divisor_offset >= 0) return write_quotient(dump, index, context, status);
+  return rp_arena_save(context, &dump->writer, index, &dump->observables[index]->tensor, status);
 }
 
 void rp_dump_kernel(RpDump *dump, const RpContext *context, int64_t kernel) {
@@ -83,7 +84,7 @@ void rp_dump_kernel(RpDump *dump, const RpContext *context, int64_t kernel) {
     const RpObservable *observable = dump->observables[i];
     if (dump->written[i] || dump->phases[i] != context->phase || observable->step != kernel) continue;
     if (observable->kind == RP_OBSERVE_LOSS) continue; /* written combined */
-    dump->written[i] = write_observable(dump, i, context->arena, &dump->status);
+    dump->written[i] = write_observable(dump, i, context, &dump->status);
   }
 }
 

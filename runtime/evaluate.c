@@ -1,21 +1,14 @@
 /* Combining scalars, and evaluation: one pass over the test data. */
 #include <stdlib.h>
-#include <string.h>
 
+#include "runtime/inputs.h"
 #include "runtime/interrupt.h"
 #include "runtime/run.h"
 
-static double read_scalar(const RpContext *context, int64_t offset) {
-  float value;
-  memcpy(&value, context->arena + offset, sizeof value);
-  return value;
-}
-
-void rp_scalars_add(const RpContext *context, const RpPhase *phase, RpScalarSum *sums) {
+void rp_scalars_add(const RpRun *run, const RpPhase *phase, RpScalarSum *sums) {
   for (int64_t i = 0; i < phase->scalar_count; i++) {
-    const RpScalar *scalar = &phase->scalars[i];
-    sums[i].numerator += read_scalar(context, scalar->offset);
-    sums[i].denominator += scalar->denominator_offset < 0 ? 1 : read_scalar(context, scalar->denominator_offset);
+    sums[i].numerator += run->scalars[2 * i];
+    sums[i].denominator += run->scalars[2 * i + 1];
   }
 }
 
@@ -36,8 +29,7 @@ static void report(RpRun *run, const char *name, const double *values, int64_t u
 }
 
 static void set_control(RpRun *run) {
-  RpControl *control = rp_control(&run->context);
-  *control = (RpControl){
+  run->control = (RpControl){
       .seed = run->seed, .micro_step = run->update * run->program->accumulate, .update = run->update, .micro_steps = 1};
 }
 
@@ -50,8 +42,9 @@ bool rp_evaluate(RpRun *run, const char *event, RpStatus *status) {
   run->observation.memory.poison = run->options->poison;
   for (; good && done < batches && !rp_interrupted(); done++) {
     set_control(run);
-    good = rp_data_load(&run->test, run->program, done, run->context.arena, status) && rp_run_phase(run, phase, status);
-    if (good) rp_scalars_add(&run->context, phase, sums);
+    int64_t next = done + 1 < batches ? done + 1 : -1;
+    good = rp_inputs_load(run, &run->test, done, status) && rp_run_phase(run, phase, &run->test, next, status);
+    if (good) rp_scalars_add(run, phase, sums);
   }
   if (good && done == batches) {
     rp_scalars_finish(phase, sums, values);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/arena.h"
 #include "runtime/gemm.h"
 #include "runtime/initial.h"
 #include "runtime/interrupt.h"
@@ -10,22 +11,30 @@
 #include "runtime/types.h"
 #include "runtime/weights.h"
 
-static bool allocate_arena(RpRun *run, RpStatus *status) {
-  int64_t alignment = run->program->alignment > 64 ? run->program->alignment : 64;
-  int64_t bytes = run->program->arena_bytes;
-  int64_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  run->context = (RpContext){.program = run->program};
-  run->context.arena = aligned_alloc((size_t)alignment, (size_t)(rounded > 0 ? rounded : alignment));
-  if (run->context.arena) return true;
-  return rp_fail(status, RP_NO_DEVICE, "no memory for the arena of %lld bytes", (long long)bytes);
+static bool allocate(RpRun *run, RpStatus *status) {
+  const RpProgram *program = run->program;
+  int64_t scalars = program->micro_step.scalar_count + program->update.scalar_count + program->evaluation.scalar_count;
+  run->scalars = rp_allocate(scalars, 2 * sizeof *run->scalars, status);
+  return run->scalars && rp_arena_open(&run->context, status);
 }
 
-static void initialise(RpRun *run) {
+/* On a device, one tensor after the other is made in host memory. */
+static bool initialise(RpRun *run, RpStatus *status) {
   const RpProgram *program = run->program;
-  for (int64_t i = 0; i < program->persistent_count; i++) {
+  bool done = true;
+  for (int64_t i = 0; done && i < program->persistent_count; i++) {
     const RpPersistent *persistent = &program->persistents[i];
-    rp_initialise(persistent, run->seed, run->context.arena + persistent->tensor.offset);
+    int64_t offset = persistent->tensor.offset, bytes = rp_tensor_bytes(&persistent->tensor);
+    if (run->context.arena) {
+      rp_initialise(persistent, run->seed, run->context.arena + offset);
+      continue;
+    }
+    void *data = rp_allocate(bytes, 1, status);
+    if (data) rp_initialise(persistent, run->seed, data);
+    done = data && rp_arena_write(&run->context, offset, data, bytes, status);
+    free(data);
   }
+  return done;
 }
 
 static bool needs_vocabulary(const RpProgram *program) {
@@ -112,11 +121,11 @@ static bool prepare(RpRun *run, RpStatus *status) {
   run->seed = options->seed_given ? options->seed : run->program->seed;
   run->learning_rate = options->learning_rate >= 0 ? options->learning_rate : run->program->learning_rate;
   if (options->threads > 0) rp_threads_set(options->threads);
-  if (!allocate_arena(run, status) || !open_weights(&tensors, options, &open, status)) return false;
+  if (!allocate(run, status) || !open_weights(&tensors, options, &open, status)) return false;
   bool ready = (!options->resume || take_place(run, &tensors, &place, status)) && open_data(run, status);
   if (ready && options->resume) ready = check_same_data(run, &place, status);
   if (ready && !options->eval) ready = choose_steps(run, status);
-  if (ready) initialise(run);
+  if (ready) ready = initialise(run, status);
   if (ready && open) ready = load_weights(run, &tensors, status);
   if (open) rp_tensors_close(&tensors);
   return ready;
@@ -135,6 +144,12 @@ static void report_start(RpRun *run) {
       json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:i}", "event", "start", "model", program->model, "target",
                 program->target, "parameters", (json_int_t)parameters, "trainable", (json_int_t)trainable, "arena",
                 (json_int_t)program->arena_bytes, "update", (json_int_t)run->update, "threads", rp_threads_get());
+  const RpDeviceFacts *facts = run->context.device ? rp_backend(&run->context)->facts(&run->context) : NULL;
+  if (facts) {
+    json_object_set_new(event, "device", json_string(facts->name));
+    json_object_set_new(event, "emulated", json_boolean(facts->emulated));
+    if (facts->emulated) rp_log_note(&run->log, "the device is emulated on the CPU: timings mean nothing");
+  }
   char seed[24];
   snprintf(seed, sizeof seed, "%llu", (unsigned long long)run->seed); /* may exceed what JSON integers hold */
   json_object_set_new(event, "seed", json_string(seed));
@@ -143,8 +158,13 @@ static void report_start(RpRun *run) {
     json_object_set_new(event, "records", json_integer(run->training.records));
   }
   rp_log_event(&run->log, event);
-  rp_log_text(&run->log, "%s: %lld parameters, arena %.2f MiB, %d threads", program->model, (long long)parameters,
-              (double)program->arena_bytes / 1048576, rp_threads_get());
+  if (facts) {
+    rp_log_text(&run->log, "%s: %lld parameters, arena %.2f MiB, on %s", program->model, (long long)parameters,
+                (double)program->arena_bytes / 1048576, facts->name);
+  } else {
+    rp_log_text(&run->log, "%s: %lld parameters, arena %.2f MiB, %d threads", program->model, (long long)parameters,
+                (double)program->arena_bytes / 1048576, rp_threads_get());
+  }
 }
 
 static bool save(RpRun *run, RpStatus *status) {
@@ -214,7 +234,7 @@ static bool print_plan(const RpProgram *program, RpStatus *status) {
 int rp_main(const RpProgram *program, int argc, char **argv) {
   RpStatus status = {0};
   RpOptions options;
-  RpRun run = {.program = program, .options = &options};
+  RpRun run = {.program = program, .options = &options, .context = {.program = program}};
   bool parsed = rp_options_parse(&options, program, argc, argv, &status);
   if (program->version != RP_PROGRAM_VERSION) {
     rp_fail(&status, RP_INTERNAL, "compiled for version %d of the runtime's tables, the runtime has %d",
@@ -229,7 +249,8 @@ int rp_main(const RpProgram *program, int argc, char **argv) {
   }
   rp_data_close(&run.training);
   rp_data_close(&run.test);
-  free(run.context.arena);
+  rp_arena_close(&run.context);
+  free(run.scalars);
   rp_options_free(&options);
   if (status.code != RP_OK) show_error(&status);
   return status.code;

@@ -3,12 +3,22 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/arena.h"
+
 enum { PATTERN = 0xA5, POISON = 0xFF };
 
-/* End of the last byte of [from, to) that is not the pattern, or `from`. */
-static int64_t last_changed(const char *arena, int64_t from, int64_t to) {
-  while (to > from && (unsigned char)arena[to - 1] == PATTERN) to--;
-  return to;
+/* Sets `end` to the end of the last byte of [from, to) that is not the pattern, or to `from`. */
+static bool last_changed(const RpContext *context, int64_t from, int64_t to, int64_t *end, RpStatus *status) {
+  enum { PART = 1 << 16 };
+  unsigned char part[PART];
+  for (*end = to; *end > from;) {
+    int64_t count = *end - from < PART ? *end - from : PART, kept = count;
+    if (!rp_arena_read(context, *end - count, part, count, status)) return false;
+    while (kept > 0 && part[kept - 1] == PATTERN) kept--;
+    *end -= count - kept;
+    if (kept > 0) break;
+  }
+  return true;
 }
 
 static void raise_high_water(RpMemoryWatch *watch, int64_t end) {
@@ -27,13 +37,13 @@ int64_t rp_resident_bytes(void) {
   return (int64_t)kibibytes * 1024;
 }
 
-void rp_memory_start(RpMemoryWatch *watch, const RpContext *context) {
+bool rp_memory_start(RpMemoryWatch *watch, const RpContext *context, RpStatus *status) {
   const RpProgram *program = context->program;
   watch->measuring = true;
   watch->high_water = program->persistent_bytes;
-  memset(context->arena + program->persistent_bytes, PATTERN,
-         (size_t)(program->arena_bytes - program->persistent_bytes));
   watch->rss_before = rp_resident_bytes();
+  return rp_arena_fill(context, program->persistent_bytes, PATTERN, program->arena_bytes - program->persistent_bytes,
+                       status);
 }
 
 void rp_memory_kernel(RpMemoryWatch *watch, const RpContext *context, int64_t kernel) {
@@ -41,20 +51,23 @@ void rp_memory_kernel(RpMemoryWatch *watch, const RpContext *context, int64_t ke
   for (int64_t i = 0; i < done->freed_count; i++) {
     int64_t from = done->freed[2 * i], to = from + done->freed[2 * i + 1];
     if (watch->measuring) {
-      to = last_changed(context->arena, from, to);
+      if (!last_changed(context, from, to, &to, NULL)) return;
       if (to > from) raise_high_water(watch, to);
     }
-    memset(context->arena + from, POISON, (size_t)(to - from));
+    rp_arena_fill(context, from, POISON, to - from, NULL);
   }
 }
 
-void rp_memory_finish(RpMemoryWatch *watch, const RpContext *context) {
+bool rp_memory_finish(RpMemoryWatch *watch, const RpContext *context, RpStatus *status) {
   const RpProgram *program = context->program;
   int64_t alignment = program->alignment > 0 ? program->alignment : 1;
-  raise_high_water(watch, last_changed(context->arena, watch->high_water, program->arena_bytes));
+  int64_t end;
+  if (!last_changed(context, watch->high_water, program->arena_bytes, &end, status)) return false;
+  raise_high_water(watch, end);
   watch->high_water = (watch->high_water + alignment - 1) / alignment * alignment;
   watch->measuring = false;
   watch->measured = true;
+  return true;
 }
 
 /* The kernel during which most bytes are live, over all phases of a step. */
@@ -93,6 +106,16 @@ static void show_table(const RpMemoryWatch *watch, const RpProgram *program, RpL
   show_row(log, "process (RSS)", watch->rss_after);
 }
 
+/* Device memory outside the arena. */
+static json_t *report_device(const RpDeviceFacts *facts, RpLog *log) {
+  show_row(log, "CUDA context", facts->context_bytes);
+  show_row(log, "cuBLAS", facts->libraries_bytes);
+  show_row(log, "device", facts->total_bytes);
+  return json_pack("{s:s, s:b, s:I, s:I, s:I}", "name", facts->name, "emulated", (int)facts->emulated, "total",
+                   (json_int_t)facts->total_bytes, "context", (json_int_t)facts->context_bytes, "libraries",
+                   (json_int_t)facts->libraries_bytes);
+}
+
 void rp_memory_report(RpMemoryWatch *watch, const RpContext *context, RpLog *log) {
   const RpProgram *program = context->program;
   const RpAnatomy *anatomy = &program->anatomy;
@@ -114,5 +137,7 @@ void rp_memory_report(RpMemoryWatch *watch, const RpContext *context, RpLog *log
                         json_pack("{s:s, s:s, s:s, s:I}", "kernel", peak->name, "phase", peak->phase, "source",
                                   peak->source, "live_bytes", (json_int_t)peak->live_bytes));
   }
+  const RpBackend *backend = rp_backend(context);
+  if (backend) json_object_set_new(event, "device", report_device(backend->facts(context), log));
   rp_log_event(log, event);
 }

@@ -14,11 +14,11 @@ typedef struct RpMemoryWatch {
 } RpMemoryWatch;
 
 /* Fills the arena's transient part with a pattern. Call before the inputs of the step are read. */
-void rp_memory_start(RpMemoryWatch *watch, const RpContext *context);
+bool rp_memory_start(RpMemoryWatch *watch, const RpContext *context, RpStatus *status);
 /* Poisons the storages that die after `kernel`, only as far as they were written, so that the measurement holds. */
 void rp_memory_kernel(RpMemoryWatch *watch, const RpContext *context, int64_t kernel);
 /* Looks for the last byte changed since rp_memory_start. */
-void rp_memory_finish(RpMemoryWatch *watch, const RpContext *context);
+bool rp_memory_finish(RpMemoryWatch *watch, const RpContext *context, RpStatus *status);
 /* The report: an event, or a table on a terminal. */
 void rp_memory_report(RpMemoryWatch *watch, const RpContext *context, RpLog *log);
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/arena.h"
+
 bool rp_snapshot_save(const RpRun *run, const char *path, RpStatus *status) {
   const RpProgram *program = run->program;
   RpTensor *tensors = rp_allocate(program->persistent_count, sizeof *tensors, status);
@@ -25,7 +27,7 @@ bool rp_snapshot_save(const RpRun *run, const char *path, RpStatus *status) {
   RpTensorWriter writer;
   bool saved = rp_writer_open(&writer, path, tensors, count, metadata, sizeof metadata / sizeof *metadata, status);
   for (int64_t i = 0; saved && i < count; i++) {
-    saved = rp_writer_put(&writer, i, run->context.arena + tensors[i].offset, status);
+    saved = rp_arena_save(&run->context, &writer, i, &tensors[i], status);
   }
   if (saved) saved = rp_writer_commit(&writer, status);
   if (!saved) rp_writer_discard(&writer);

@@ -2,33 +2,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/arena.h"
+#include "runtime/inputs.h"
 #include "runtime/interrupt.h"
 #include "runtime/run.h"
 #include "runtime/schedule.h"
 #include "runtime/types.h"
 
-bool rp_run_phase(RpRun *run, const RpPhase *phase, RpStatus *status) {
+bool rp_run_phase(RpRun *run, const RpPhase *phase, RpData *data, int64_t next, RpStatus *status) {
   const RpProgram *program = run->program;
   RpContext *context = &run->context;
   context->phase = phase;
   rp_observe(context, &run->observation);
   if (run->observation.dump.active) rp_dump_kernel(&run->observation.dump, context, -1);
   if (run->observation.trace.active) rp_trace_resume(&run->observation.trace);
-  phase->run(context);
-  int32_t fault = rp_control(context)->fault;
+  if (!rp_phase_start(context, &run->control, status)) return false;
+  if (next >= 0 && !context->observer) rp_inputs_prefetch(run, data, next);
+  if (!rp_phase_finish(context, &run->control, run->scalars, status)) return false;
+  int32_t fault = run->control.fault;
   if (fault == 0) return true;
   if (fault < 0 || fault > program->check_count) {
     return rp_fail(status, RP_INTERNAL, "a kernel reported fault %d of %lld", fault, (long long)program->check_count);
   }
   const RpCheck *check = &program->checks[fault - 1];
   return rp_fail(status, RP_BAD_DATA, "%s: %s (in step %lld)", check->source, check->message,
-                 (long long)rp_control(context)->update);
+                 (long long)run->control.update);
 }
 
 static void set_control(RpRun *run, int64_t micro_step) {
   const RpProgram *program = run->program;
   double override = program->learning_rate > 0 ? run->learning_rate / program->learning_rate : 1;
-  *rp_control(&run->context) =
+  run->control =
       (RpControl){.seed = run->seed,
                   .micro_step = micro_step,
                   .update = run->update + 1,
@@ -36,31 +40,35 @@ static void set_control(RpRun *run, int64_t micro_step) {
                   .micro_steps = (int32_t)program->accumulate};
 }
 
-static void clear_accumulators(RpRun *run) {
+static bool clear_accumulators(RpRun *run, RpStatus *status) {
   const RpProgram *program = run->program;
   for (int64_t i = 0; i < program->persistent_count; i++) {
     const RpPersistent *persistent = &program->persistents[i];
     if (persistent->role != RP_ACCUMULATOR) continue;
-    memset(run->context.arena + persistent->tensor.offset, 0, (size_t)rp_tensor_bytes(&persistent->tensor));
+    int64_t bytes = rp_tensor_bytes(&persistent->tensor);
+    if (!rp_arena_fill(&run->context, persistent->tensor.offset, 0, bytes, status)) return false;
   }
+  return true;
 }
 
 /* One update: `accumulate` micro-steps, then the update phase where there is one. `values` receives the scalars. */
 static bool run_update(RpRun *run, RpScalarSum *sums, double *values, RpStatus *status) {
   const RpProgram *program = run->program;
   const RpPhase *phase = &program->micro_step;
-  int64_t first = run->update * program->accumulate;
+  int64_t first = run->update * program->accumulate, end = first + program->accumulate;
+  int64_t following = run->update + 1 < run->steps ? end : -1; /* the next update's first batch */
   memset(sums, 0, (size_t)phase->scalar_count * sizeof *sums);
-  clear_accumulators(run);
-  for (int64_t micro_step = first; micro_step < first + program->accumulate; micro_step++) {
+  if (!clear_accumulators(run, status)) return false;
+  for (int64_t micro_step = first; micro_step < end; micro_step++) {
+    int64_t next = micro_step + 1 < end ? micro_step + 1 : program->update.run ? -1 : following;
     set_control(run, micro_step);
-    if (!rp_data_load(&run->training, program, micro_step, run->context.arena, status)) return false;
-    if (!rp_run_phase(run, phase, status)) return false;
-    rp_scalars_add(&run->context, phase, sums);
+    if (!rp_inputs_load(run, &run->training, micro_step, status)) return false;
+    if (!rp_run_phase(run, phase, &run->training, next, status)) return false;
+    rp_scalars_add(run, phase, sums);
   }
   if (program->update.run) {
-    set_control(run, first + program->accumulate - 1);
-    if (!rp_run_phase(run, &program->update, status)) return false;
+    set_control(run, end - 1);
+    if (!rp_run_phase(run, &program->update, &run->training, following, status)) return false;
   }
   rp_scalars_finish(phase, sums, values);
   run->update++;
@@ -77,14 +85,14 @@ static bool start_observing(RpRun *run, int64_t step, RpStatus *status) {
     return false;
   }
   observation->memory.poison = options->poison || (step == 0 && options->memory);
-  if (step == 0 && options->memory) rp_memory_start(&observation->memory, &run->context);
+  if (step == 0 && options->memory && !rp_memory_start(&observation->memory, &run->context, status)) return false;
   if (options->trace && step == (only && step == 0 ? 0 : 1)) rp_trace_start(&observation->trace);
   return true;
 }
 
 static bool finish_observing(RpRun *run, double loss, RpStatus *status) {
   RpObservation *observation = &run->observation;
-  if (observation->memory.measuring) rp_memory_finish(&observation->memory, &run->context);
+  if (observation->memory.measuring && !rp_memory_finish(&observation->memory, &run->context, status)) return false;
   if (observation->dump.active && !rp_dump_finish(&observation->dump, loss, status)) return false;
   return !observation->trace.active || rp_trace_finish(&observation->trace, run->options->trace, status);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/arena.h"
 #include "runtime/types.h"
 
 typedef struct Loader {
@@ -75,12 +76,13 @@ static bool check_entry(const Loader *loader, const RpTensorEntry *entry, const 
 static bool check_equal(const Loader *loader, const RpTensorEntry *entry, const RpTensorEntry *loaded,
                         const RpTensor *tensor, RpStatus *status) {
   enum { CHUNK = 4096 };
-  _Alignas(8) char chunk[8 * CHUNK];
+  _Alignas(8) char chunk[8 * CHUNK], present[8 * CHUNK];
   int64_t elements = rp_tensor_elements(tensor), size = rp_type_size(tensor->type);
   for (int64_t at = 0; at < elements; at += CHUNK) {
     int64_t count = elements - at < CHUNK ? elements - at : CHUNK;
     if (!rp_tensors_read(loader->tensors, entry, tensor->type, at, count, chunk, status)) return false;
-    if (memcmp(chunk, loader->context->arena + tensor->offset + at * size, (size_t)(count * size)) != 0) {
+    if (!rp_arena_read(loader->context, tensor->offset + at * size, present, count * size, status)) return false;
+    if (memcmp(chunk, present, (size_t)(count * size)) != 0) {
       return rp_fail(status, RP_BAD_DATA,
                      "'%s': '%.200s' and '%.200s' are both '%.200s' of the model but hold different "
                      "values",
@@ -88,6 +90,21 @@ static bool check_equal(const Loader *loader, const RpTensorEntry *entry, const 
     }
   }
   return true;
+}
+
+/* Reads the entry into the arena in chunks. */
+static bool read_entry(const Loader *loader, const RpTensorEntry *entry, const RpTensor *tensor, RpStatus *status) {
+  enum { CHUNK = 1 << 17 };
+  int64_t elements = rp_tensor_elements(tensor), size = rp_type_size(tensor->type);
+  char *chunk = rp_allocate(elements < CHUNK ? elements : CHUNK, size, status);
+  bool read = chunk != NULL;
+  for (int64_t at = 0; read && at < elements; at += CHUNK) {
+    int64_t count = elements - at < CHUNK ? elements - at : CHUNK;
+    read = rp_tensors_read(loader->tensors, entry, tensor->type, at, count, chunk, status) &&
+           rp_arena_write(loader->context, tensor->offset + at * size, chunk, count * size, status);
+  }
+  free(chunk);
+  return read;
 }
 
 static bool load_entry(Loader *loader, const RpTensorEntry *entry, RpStatus *status) {
@@ -104,8 +121,7 @@ static bool load_entry(Loader *loader, const RpTensorEntry *entry, RpStatus *sta
   if (loader->source[target]) return check_equal(loader, entry, loader->source[target], tensor, status);
   loader->source[target] = entry;
   if (entry->type != (int)tensor->type) loader->converted++;
-  return rp_tensors_read(loader->tensors, entry, tensor->type, 0, rp_tensor_elements(tensor),
-                         loader->context->arena + tensor->offset, status);
+  return read_entry(loader, entry, tensor, status);
 }
 
 static bool check_complete(const Loader *loader, RpStatus *status) {
