@@ -311,6 +311,8 @@ static void mark_trainable(Elaborator *elaborator) {
   for (int64_t i = 0; i < elaborator->module->persistents.count; i++) {
     Persistent *persistent = &elaborator->module->persistents.items[i];
     const PersistentFacts *facts = &elaborator->facts.items[i];
+    if (persistent->role == ROLE_PARAMETER && !facts->read && !facts->read_frozen)
+      diag_warning(persistent->location, "the parameter '%s' is never used", persistent->name);
     persistent->trainable =
         persistent->role == ROLE_PARAMETER && !facts->frozen && (facts->read || !facts->read_frozen);
   }
@@ -351,7 +353,7 @@ Module *elaborate_path(MemoryArena *arena, const char *path, const Definition *d
                        const char **io_error) {
   Source *source = NEW(arena, Source);
   *io_error = NULL;
-  source->path = memory_string(arena, path);
+  source->path = memory_string(arena, string_equal(path, "-") ? "<stdin>" : path);
   source->text = file_read(arena, path, &source->length, io_error);
   if (!source->text) return NULL;
   int errors = diag_error_count();

@@ -273,8 +273,8 @@ static bool check_callable(const Callable *callable, const Expr *call) {
   return true;
 }
 
-/* Switches to the callee's file and scope, binds, runs, and switches back. */
-static void expand(Elaborator *elaborator, Expansion *expansion, const CallArguments *arguments) {
+/* Switches to the callee's file and scope, binds, runs, and switches back; false after an error. */
+static bool expand(Elaborator *elaborator, Expansion *expansion, const CallArguments *arguments) {
   Callable *callable = expansion->callable;
   FileScope *file = elaborator->file;
   Graph *graph = elaborator->graph;
@@ -282,7 +282,8 @@ static void expand(Elaborator *elaborator, Expansion *expansion, const CallArgum
   elaborator->expansion = expansion;
   elaborator->file = callable->home;
   graph->module_path = expansion->path;
-  if (bind_formals(elaborator, callable->top, arguments, expansion->call)) {
+  bool bound = bind_formals(elaborator, callable->top, arguments, expansion->call);
+  if (bound) {
     int errors = diag_error_count();
     run_expansion(elaborator, expansion);
     callable->broken = diag_error_count() > errors;
@@ -293,6 +294,7 @@ static void expand(Elaborator *elaborator, Expansion *expansion, const CallArgum
   graph->module_path = module_path;
   elaborator->file = file;
   elaborator->expansion = expansion->caller;
+  return bound && !callable->broken;
 }
 
 static void call_module(Elaborator *elaborator, Callable *callable, const Expr *call, DatumList *results) {
@@ -310,8 +312,7 @@ static void call_module(Elaborator *elaborator, Callable *callable, const Expr *
   if (!sound || callable->broken) return;
   Expansion *expansion = expansion_create(elaborator, callable, path, call->location);
   expansion->reuses = reuses;
-  expand(elaborator, expansion, &arguments);
-  if (callable->broken) return;
+  if (!expand(elaborator, expansion, &arguments)) return;
   for (int64_t i = 0; i < expansion->results.count; i++)
     array_push(elaborator->scratch, results, expansion->results.items[i]);
   if (!expansion->returned && !elaborator->exhausted)

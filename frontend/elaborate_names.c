@@ -91,7 +91,7 @@ static void report_unknown(Elaborator *elaborator, const char *name, Location lo
   if (elaborator->expansion) consider_scope(&suggestion, &elaborator->expansion->scope);
   if (elaborator->file) consider_scope(&suggestion, &elaborator->file->constants);
   for (size_t i = 0; i < sizeof predeclared / sizeof *predeclared; i++)
-    suggestion_consider(&suggestion, predeclared[i]);
+    if (string_distance(name, predeclared[i], 1) == 1) suggestion_consider(&suggestion, predeclared[i]);
   diag_error(location, "unknown name '%s'%s", name, suggestion_text(elaborator, &suggestion));
 }
 
@@ -141,16 +141,16 @@ static bool extend_by_hole(Elaborator *elaborator, const PathPart *part, NameLis
     diag_error(location, "a path has one hole with a list");
     return false;
   }
+  if (count > MOST_NAMES) {
+    diag_error(location, "the path stands for %" PRId64 " names; the most is %d", count, MOST_NAMES);
+    return false;
+  }
   *listed = *listed || value.kind == DATUM_LIST;
   for (int64_t i = 0; i < names->count; i++) {
     for (int64_t k = 0; k < count; k++) {
       Datum item = value.kind == DATUM_LIST ? list_item(&value, k) : value;
       const char *text = hole_text(elaborator, &item, location);
       if (!text) return false;
-      if (++elaborator->steps > MOST_STEPS) {
-        diag_error(location, "the path stands for too many names");
-        return false;
-      }
       array_push(elaborator->scratch, &longer,
                  memory_format(elaborator->scratch, "%s%s%s", names->items[i], part->dotted ? "." : "", text));
     }
@@ -162,6 +162,10 @@ static bool extend_by_hole(Elaborator *elaborator, const PathPart *part, NameLis
 bool resolve_path(Elaborator *elaborator, const Path *path, NameList *names) {
   NameList found = {0};
   bool listed = false;
+  if (path->parts.count == 1 && path->parts.items[0].word) {
+    array_push(elaborator->scratch, names, path->parts.items[0].word);
+    return true;
+  }
   array_push(elaborator->scratch, &found, "");
   for (int64_t i = 0; i < path->parts.count && found.count; i++) {
     const PathPart *part = &path->parts.items[i];

@@ -138,6 +138,27 @@ static Datum multiply_matrices(Elaborator *elaborator, ValueId left, ValueId rig
   return datum_tensor(result);
 }
 
+/* What the operator says of its operands, in the words of the source. */
+static bool check_operands(Elaborator *elaborator, TokenKind symbol, const ValueId *inputs, Location location) {
+  const Type *left = value_type(elaborator->graph, inputs[0]), *right = value_type(elaborator->graph, inputs[1]);
+  const char *sign = operator_text(symbol);
+  ScalarClass class = dtype_class(left->dtype);
+  if (left->dtype != right->dtype) {
+    diag_error(location, "'%s' takes tensors of one data type, found %s and %s; convert one, as in f32(x)", sign,
+               dtype_name(left->dtype), dtype_name(right->dtype));
+    return false;
+  }
+  if ((symbol == TOKEN_AND || symbol == TOKEN_OR) && class != CLASS_BOOL) {
+    diag_error(location, "'%s' takes bool tensors, found %s", sign, dtype_name(left->dtype));
+    return false;
+  }
+  if (symbol == TOKEN_SLASH && class == CLASS_INTEGER) {
+    diag_error(location, "'/' does not divide integer tensors; '//' rounds down, f32(x) converts");
+    return false;
+  }
+  return true;
+}
+
 Datum apply_binary(Elaborator *elaborator, TokenKind symbol, Datum left, Datum right, Location location) {
   Op op = operator_of(symbol), shortcut = symbol == TOKEN_CARET ? power_shortcut(&right) : OP_NONE;
   const Datum *tensor = left.kind == DATUM_TENSOR ? &left : &right;
@@ -155,7 +176,8 @@ Datum apply_binary(Elaborator *elaborator, TokenKind symbol, Datum left, Datum r
   if (right.kind != DATUM_TENSOR) inputs[1] = constant_tensor(elaborator, &right, dtype, location);
   if (inputs[0] == NO_VALUE || inputs[1] == NO_VALUE) return datum_error();
   const char *what = memory_format(elaborator->scratch, "'%s'", operator_text(symbol));
-  if (!check_broadcast(elaborator, what, 2, inputs, location)) return datum_error();
+  if (!check_operands(elaborator, symbol, inputs, location) || !check_broadcast(elaborator, what, 2, inputs, location))
+    return datum_error();
   return build_named(elaborator, op, 2, inputs, location);
 }
 
@@ -305,8 +327,9 @@ static bool place_arguments(Elaborator *elaborator, OperatorCall *call, const Ca
     } else if (attribute < info->attribute_count) {
       call->attributes[attribute] = argument;
     } else {
-      diag_error(argument->location, "'%s' takes at most %d arguments: (%s)", info->name,
-                 info->input_count + info->attribute_count, info->signature);
+      int most = info->input_count + info->attribute_count;
+      diag_error(argument->location, "'%s' takes at most %d argument%s: (%s)", info->name, most, most == 1 ? "" : "s",
+                 info->signature);
       return false;
     }
     position++;

@@ -341,6 +341,7 @@ void store_states(Elaborator *elaborator) {
 void begin_graph(Elaborator *elaborator, Graph *graph) {
   elaborator->graph = graph;
   elaborator->dim_names.count = 0;
+  elaborator->steps = 0;
   for (int64_t i = 0; i < elaborator->facts.count; i++) {
     PersistentFacts *facts = &elaborator->facts.items[i];
     facts->seen = false;

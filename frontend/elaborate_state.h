@@ -13,7 +13,8 @@
 #include "ir/ir.h"
 
 enum {
-  MOST_STEPS = 5000000,      /* statements that one model may expand to */
+  MOST_STEPS = 5000000,      /* statements and iterations that one model may expand to */
+  MOST_NAMES = 1 << 16,      /* that one path may stand for */
   DEEPEST_EVALUATION = 1500, /* expressions inside calls inside expressions */
   DEEPEST_IMPORT = 32
 };

@@ -21,7 +21,20 @@ static void pin(Elaborator *elaborator, const char *name, Datum value, Location 
                tensor ? "an input or a parameter, which is always there" : "a constant");
 }
 
+/* One name and an expression that gives one value: without the lists of the general case. */
+static bool run_plain_assign(Elaborator *elaborator, const Statement *statement) {
+  const Expr *expr = statement->values.items[0];
+  const PathPartList *parts = &statement->paths.items[0].parts;
+  bool plain = statement->paths.count == 1 && statement->values.count == 1 && parts->count == 1 && parts->items[0].word;
+  if (!plain || statement->keep || expr->kind == EXPR_CALL || (expr->kind == EXPR_PATH && expr->path.parts.count > 1))
+    return false;
+  Datum value = evaluate(elaborator, expr);
+  assign(elaborator, parts->items[0].word, value, statement->paths.items[0].location);
+  return true;
+}
+
 static void run_assign(Elaborator *elaborator, const Statement *statement) {
+  if (run_plain_assign(elaborator, statement)) return;
   NameList names = {0};
   DatumList values = {0};
   ARRAY(Location) locations = {0};
@@ -111,6 +124,15 @@ static bool bind_loop(Elaborator *elaborator, const Statement *statement, Datum 
   return true;
 }
 
+/* Counts a statement or iteration; false when the model expands to too many. */
+static bool count_step(Elaborator *elaborator, Location location) {
+  if (elaborator->exhausted) return false;
+  if (++elaborator->steps <= MOST_STEPS) return true;
+  diag_error(location, "the model expands to more than %d statements", MOST_STEPS);
+  elaborator->exhausted = true;
+  return false;
+}
+
 static void run_for(Elaborator *elaborator, const Statement *statement) {
   Datum list = evaluate(elaborator, statement->value);
   int errors = diag_error_count();
@@ -120,8 +142,10 @@ static void run_for(Elaborator *elaborator, const Statement *statement) {
                datum_text(elaborator->scratch, &list));
     return;
   }
-  for (int64_t i = 0; i < list.count && !elaborator->expansion->returned && diag_error_count() == errors; i++)
+  for (int64_t i = 0; i < list.count && !elaborator->expansion->returned && diag_error_count() == errors; i++) {
+    if (!count_step(elaborator, statement->location)) return;
     if (bind_loop(elaborator, statement, list_item(&list, i))) run_block(elaborator, &statement->block);
+  }
 }
 
 static void run_return(Elaborator *elaborator, const Statement *statement) {
@@ -300,13 +324,8 @@ static void run_statement(Elaborator *elaborator, const Statement *statement) {
 }
 
 void run_block(Elaborator *elaborator, const Block *block) {
-  for (int64_t i = 0; i < block->statements.count && !elaborator->expansion->returned && !elaborator->exhausted; i++) {
-    const Statement *statement = block->statements.items[i];
-    if (++elaborator->steps > MOST_STEPS) {
-      diag_error(statement->location, "the model expands to more than %d statements", MOST_STEPS);
-      elaborator->exhausted = true;
-      return;
-    }
-    run_statement(elaborator, statement);
+  for (int64_t i = 0; i < block->statements.count && !elaborator->expansion->returned; i++) {
+    if (!count_step(elaborator, block->statements.items[i]->location)) return;
+    run_statement(elaborator, block->statements.items[i]);
   }
 }
