@@ -191,6 +191,7 @@ static DataType computed_dtype(const InstructionText *text) {
 static char *attribute_literal(MemoryArena *arena, DataType dtype, const Attribute *attribute) {
   bool number = attribute->kind == ATTRIBUTE_NUMBER || attribute->kind == ATTRIBUTE_FLOAT;
   if (!number) return c_integer_literal(arena, attribute->integer);
+  if (dtype == BOOL) return c_integer_literal(arena, attribute->number != 0);
   return literal(arena, dtype, attribute->number,
                  attribute->kind == ATTRIBUTE_NUMBER ? attribute->integer : (int64_t)attribute->number);
 }
@@ -234,7 +235,8 @@ static char *convert(MemoryArena *arena, char *expression, const Instruction *in
                          to == U8    ? "UINT8_MAX"
                          : to == I32 ? "INT32_MAX"
                                      : "INT64_MAX");
-  if (to == I64 || (simple && to == from)) return expression;
+  bool in_range = simple && to == from && instruction->operand_count; /* an index may exceed a narrow type */
+  if (to == I64 || in_range) return expression;
   return memory_format(arena, "(%s)%s", c_storage_type(to), wrapped);
 }
 

@@ -51,6 +51,7 @@ static void instructions_are_substituted(void **state) {
   Attribute mask[] = {attribute_int(5), attribute_int(7), attribute_float(-1e30)}, p = attribute_float(0.5);
   assert_string_equal(written(OP_add, F32, F32, NULL), "a + b");
   assert_string_equal(written(OP_add, I32, I32, NULL), "(int32_t)(a + b)");
+  assert_string_equal(written(OP_arange, U8, U8, mask), "(uint8_t)index");
   assert_string_equal(written(OP_exp, F32, F32, NULL), "rp_exp_f32(a)");
   assert_string_equal(written(OP_exp, F64, F64, NULL), "rp_exp_f64(a)");
   assert_string_equal(written(OP_modulo, I64, I64, NULL), "rp_integer_modulo(a, b)");
