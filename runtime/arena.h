@@ -13,7 +13,7 @@ typedef struct RpDeviceFacts {
   int driver_version; /* 13000: 13.0 */
   bool emulated;
   int64_t total_bytes;
-  int64_t context_bytes;   /* taken by the driver's context and the program's code */
+  int64_t context_bytes;   /* taken before the arena was: the context, the program's code, other processes */
   int64_t libraries_bytes; /* taken by cuBLAS, outside its workspace */
 } RpDeviceFacts;
 

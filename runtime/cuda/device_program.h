@@ -12,10 +12,10 @@
  *     …
  *   }
  *
- * A step function is called once with its launches captured into a CUDA graph, which is replayed from then on; it is
- * called again, uncaptured, when something observes the kernels (--dump-grads, --trace, --memory, --poison) and with
- * REPRISE_CUDA_SYNC=1. So it may not look at the control block or at anything else that changes from step to step;
- * kernels read the control block on the device, at RP_CONTROL.
+ * A step function is called for the first step, for the second with its launches captured into a CUDA graph, which is
+ * replayed from then on, and whenever something observes the kernels (--dump-grads, --trace, --memory, --poison) or
+ * REPRISE_CUDA_SYNC=1 is set. So it may not look at the control block or at anything else that changes from step to
+ * step; kernels read the control block on the device, at RP_CONTROL.
  *
  * Errors are kept in the context; after the first, calls do nothing. */
 #ifndef REPRISE_RUNTIME_CUDA_DEVICE_PROGRAM_H

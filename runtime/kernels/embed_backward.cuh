@@ -21,7 +21,7 @@ RP_FUNCTION void rp_add_row(float *out, const float *in, int64_t columns, bool v
  * kernel, is passed over. `size`, the attribute, is entries.
  *
  * A warp owns four entries and looks through all indices, which the block brings in by tiles: entries * rows / 128
- * ballots in all, 0.1 ms for GPT-2's 50257 entries and 8192 rows. */
+ * ballots in all. */
 RP_KERNEL rp_embed_backward(float *__restrict__ dtable, const float *__restrict__ g,
                             const int32_t *__restrict__ indices, int64_t rows, int64_t columns, int64_t entries,
                             int64_t size) {
