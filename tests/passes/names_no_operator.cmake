@@ -1,0 +1,12 @@
+# Passes and code generators ask the op table; none of their sources may name an operator.
+file(GLOB sources ${ROOT}/passes/*.[ch] ${ROOT}/passes/planner/*.[ch] ${ROOT}/passes/packing/*.[ch] ${ROOT}/codegen/*.[ch])
+list(LENGTH sources count)
+if(count LESS 20)
+  message(FATAL_ERROR "expected the sources of passes and codegen under ${ROOT}, found ${count} files")
+endif()
+foreach(source ${sources})
+  file(STRINGS ${source} lines REGEX "(^|[^A-Za-z_])(OP_[a-z]|BUILD *\\()")
+  if(lines)
+    message(SEND_ERROR "${source} names an operator: ${lines}")
+  endif()
+endforeach()
