@@ -88,17 +88,12 @@ static void bind_rule_name(Elaborator *elaborator, const char *name, Datum value
 
 bool match_rule_glob(Elaborator *elaborator, const char *pattern, Location location) {
   RuleContext *rule = elaborator->rule;
-  RuleGlob *glob = NULL;
-  bool matches = glob_match(elaborator->scratch, pattern, rule->parameter->name);
+  bool known = false;
   for (int64_t i = 0; i < rule->globs.count; i++)
-    if (rule->globs.items[i].location.start == location.start) glob = &rule->globs.items[i];
-  if (glob) {
-    glob->matched = glob->matched || matches;
-  } else {
-    RuleGlob first = {pattern, matches, location};
-    array_push(elaborator->scratch, &rule->globs, first);
-  }
-  return matches;
+    known = known || rule->globs.items[i].location.start == location.start;
+  RuleGlob glob = {pattern, location};
+  if (!known) array_push(elaborator->scratch, &rule->globs, glob);
+  return glob_match(elaborator->scratch, pattern, rule->parameter->name);
 }
 
 static bool apply_rule(Elaborator *elaborator, const Rule *rule, Op optimizer, Attribute *settings) {
@@ -134,10 +129,17 @@ static bool apply_rules(Elaborator *elaborator, const Item *item, Persistent *pa
   return true;
 }
 
-static void check_rule_globs(const RuleContext *rule) {
-  for (int64_t i = 0; i < rule->globs.count; i++)
-    if (!rule->globs.items[i].matched)
+/* A glob that a rule asked for matches some trained parameter, whether or not it was asked for that one. */
+static void check_rule_globs(Elaborator *elaborator, const RuleContext *rule) {
+  const Module *module = elaborator->module;
+  for (int64_t i = 0; i < rule->globs.count; i++) {
+    bool matched = false;
+    for (int64_t k = 0; k < module->persistents.count && !matched; k++)
+      matched = module->persistents.items[k].trainable &&
+                glob_match(elaborator->scratch, rule->globs.items[i].pattern, module->persistents.items[k].name);
+    if (!matched)
       diag_error(rule->globs.items[i].location, "no trained parameter matches \"%s\"", rule->globs.items[i].pattern);
+  }
 }
 
 void read_optimizer(Elaborator *elaborator, const Item *item) {
@@ -158,6 +160,6 @@ void read_optimizer(Elaborator *elaborator, const Item *item) {
   for (int64_t i = 0; i < module->persistents.count && sound; i++)
     if (module->persistents.items[i].trainable)
       sound = apply_rules(elaborator, item, &module->persistents.items[i], optimizer, settings);
-  if (sound) check_rule_globs(&rule);
+  if (sound) check_rule_globs(elaborator, &rule);
   elaborator->rule = NULL;
 }

@@ -114,7 +114,6 @@ typedef struct FreezeGlob {
 /* A match(glob) in a rule, found by its place. */
 typedef struct RuleGlob {
   const char *pattern;
-  bool matched;
   Location location;
 } RuleGlob;
 
@@ -293,7 +292,7 @@ void read_data(Elaborator *elaborator, const Item *item);
 /* Each input has a reader, and one for the test where there is a test. */
 void check_readers(Elaborator *elaborator, Location location);
 void read_optimizer(Elaborator *elaborator, const Item *item);
-/* match(glob) in a rule, remembering whether any parameter ever matched. */
+/* match(glob) in a rule: for its parameter; remembered, since a glob must match some parameter. */
 bool match_rule_glob(Elaborator *elaborator, const char *pattern, Location location);
 /* Path globs: '*' within a segment, '**' across. */
 bool glob_match(MemoryArena *scratch, const char *pattern, const char *text);

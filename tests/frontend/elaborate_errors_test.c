@@ -114,7 +114,7 @@ static void test_hostile(void **state) {
   check_first(memory_format(arena, "%smodel M(x: [1]) { output y = F1599(x) }", modules),
               "101:17: expressions and calls are nested more than 1500 deep");
   check_first(repeat("model M(x: [1]) { output y = x", " + x", 900, "\n y = x; output z = x[0] + y[1] }"),
-              "2:38: index 1 is outside of an axis of 1 elements");
+              "2:29: index 1 is outside of an axis of 1 elements");
 }
 
 int main(void) {

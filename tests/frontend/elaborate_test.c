@@ -224,7 +224,8 @@ static void test_train(void **state) {
       "  data x = npy(\"x.npy\", records=10..90)\n  data t = csv(\"t.csv\", header=true)\n"
       "  test x = npy(\"x.npy\", records=0..10); test t = constant(1)\n"
       "  optimizer adamw(lr=0.5, betas=[0.8, 0.9]) {\n"
-      "    wd = 0 where rank < 2\n    lr = lr/2, eps = 1e-3 where match(\"body.*.weight\") and size > 15\n"
+      "    wd = 0 where rank < 2 or match(\"head.bias\")\n    lr = lr/2, eps = 1e-3 where match(\"body.*.weight\") and "
+      "size > 15\n"
       "    lr = 2*lr where match(\"**.weight\")\n  }\n"
       "  schedule cosine(warmup=5, steps=100, final=0.1)\n  clip 1; accumulate 4; seed 7; epochs 3; shuffle false\n"
       "  freeze \"body.**\", \"!body.1.*\"\n}\n",
