@@ -31,12 +31,17 @@ void simplify_graph(Graph *graph, MemoryArena *scratch);
  * persistents to the module. Reports operators without gradient, all at once, at their locations. Phase of new nodes: PHASE_BACKWARD, PHASE_UPDATE. */
 void differentiate_graph(Graph *graph, MemoryArena *scratch);
 
-/* Groups pointwise nodes of one iteration shape and one phase into nodes with a body. A value that only its own group reads
- * disappears. Constants are copied into every body that reads them. A decision never depends on budget or plan. */
+/* Groups pointwise nodes of one iteration shape, phase and recompute block into nodes with a body, and gives reductions
+ * the group that only they read as a body. A value that only its own group reads disappears, unless the graph names it
+ * or it is to be kept. Constants are copied into every body that reads them. Moves nothing where lives would get longer.
+ * A decision never depends on budget or plan. Requires constants and equal nodes to be simplified: nothing merges them
+ * later. */
 void fuse_graph(Graph *graph, MemoryArena *scratch);
 
-/* Makes every node executable: contractions get operands with one unit stride in the last two axes, hand-made kernels and reshapes get row-major
- * inputs, by inserting copies; workspace in bytes is set. Later passes find only views that a layout can express. */
+/* Makes every node executable by inserting copies: of the last two axes of a contraction's operands one has stride 1 (an
+ * axis of size 1 counts), the inputs of hand-made kernels are dense and row-major, and so are the loss, outputs and
+ * gradients, which are named by their copies from then on. Later passes find only views that a layout can express.
+ * node->workspace stays 0: no kernel of the cpu target needs any. Requires fused nodes: a copy is not fused. */
 void choose_kernels(Graph *graph, MemoryArena *scratch);
 
 /* ---- storage ---- */
@@ -91,7 +96,9 @@ typedef struct StorageTable {
  * make, in node order, clones last: inserting clones changes nothing about the others. */
 StorageTable *assign_storages(Graph *graph, int64_t alignment, MemoryArena *arena);
 
-/* ---- schedule (docs/design.md, section 7) ---- */
+/* ---- schedule (docs/design.md, section 7) ----
+ * Every node runs once: a second execution is a clone, a node of its own with values and storages of its own. So a clone
+ * whose output is not wanted (rule 4, `drop`) is one whose output nobody reads: it is freed as soon as it is made. */
 
 typedef struct Step {
   bool run;    /* run `node`, or free `storage` */
@@ -112,8 +119,10 @@ typedef struct Schedule {
   Anatomy anatomy;   /* of the live bytes there */
 } Schedule;
 
-/* Updates move up to right after the last node that needs what they overwrite; everything else keeps its place. Frees follow
- * last uses, outputs take the bytes of inputs that end where permitted. View nodes are not in the schedule. */
+/* Updates move up to right after the last node that needs what they overwrite; everything else keeps its place. Frees
+ * follow last uses, outputs take the bytes of inputs that end where permitted. View nodes are not in the schedule. Dies
+ * when an update must run before and after the same node, or when with accumulation the update phase reads anything of
+ * the micro-step but persistents. */
 Schedule *order_graph(Graph *graph, const StorageTable *table, MemoryArena *arena);
 /* Replays a schedule: sets peak and anatomy; NULL, or what is wrong with it. live_bytes (may be NULL) gets the bytes live during each step. */
 const char *replay_schedule(const Graph *graph, const StorageTable *table, Schedule *schedule, int64_t *live_bytes,
