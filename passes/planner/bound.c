@@ -185,6 +185,15 @@ static void add_rows(Phases *phases) {
   }
 }
 
+/* What the solver's tolerance leaves of a bound; where all costs are whole numbers, so is the cost of every schedule.
+ */
+static double round_bound(const PlanGraph *graph, double bound) {
+  double safe = bound - 1e-6 - 1e-8 * fabs(bound);
+  for (int64_t n = 0; n < graph->nodes.count; n++)
+    if (graph->nodes.items[n].cost != floor(graph->nodes.items[n].cost)) return bound - 1e-7 * fabs(bound);
+  return ceil(safe);
+}
+
 double bound_cost(MemoryArena *arena, const PlanGraph *graph, const BoundOptions *options) {
   if (bound_memory(arena, graph) > options->budget) return HUGE_VAL;
   Phases phases = {.graph = graph, .options = options, .mip = mip_create(arena)};
@@ -201,11 +210,6 @@ double bound_cost(MemoryArena *arena, const PlanGraph *graph, const BoundOptions
   MipLimits limits = {.nodes = options->nodes, .work = options->work, .gap = 1e-6, .cuts = true};
   limits.cutoff = options->target;
   MipResult result = mip_solve(phases.mip, &limits, &events);
-  fprintf(stderr, "bound phases %d cols %lld rows %lld status %d bound %g nodes %lld it %lld\n", phases.count,
-          (long long)phases.mip->columns.count, (long long)phases.mip->rows.count, result.status,
-          result.bound / graph->base_cost - 1, (long long)result.nodes, (long long)result.iterations);
   if (result.status == MIP_INFEASIBLE) return HUGE_VAL;
-  /* Floating point: a bound within the solver's tolerance below the truth stays a bound. */
-  double bound = result.bound - 1e-7 * fabs(result.bound);
-  return bound > graph->base_cost ? bound : graph->base_cost;
+  return fmax(graph->base_cost, round_bound(graph, result.bound));
 }

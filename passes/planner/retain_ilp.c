@@ -353,9 +353,6 @@ MipStatus retain_ilp_solve(MemoryArena *arena, const PlanGraph *graph, const Ret
   MipLimits limits = {
       .nodes = options->nodes, .work = options->work, .gap = options->gap, .cutoff = options->cutoff, .cuts = true};
   MipResult result = mip_solve(ilp->mip, &limits, &mip_events);
-  fprintf(stderr, "mip status %d obj %g bound %g nodes %lld it %lld cols %lld rows %lld\n", result.status,
-          result.objective, result.bound, (long long)result.nodes, (long long)result.iterations,
-          (long long)ilp->mip->columns.count, (long long)ilp->mip->rows.count);
   memory_arena_destroy(ilp->scratch);
   return result.status;
 }

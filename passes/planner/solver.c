@@ -4,21 +4,26 @@
 #include <math.h>
 #include <time.h>
 
-#include "passes/planner/bound.h"
+#include "passes/planner/bound_process.h"
 #include "passes/planner/exact.h"
 #include "passes/planner/local_search.h"
 #include "passes/planner/retain_ilp.h"
 #include "passes/planner/strategies.h"
 
-/* Work limits, chosen so that every instance of docs/checkpointing.md ends in about ten seconds on one core. */
+/* Work limits, chosen so that every instance of docs/checkpointing.md ends in about ten seconds on two cores. */
 enum {
   EXACT_STATES = 200000,  /* states of the exact search */
   SEARCH_WORK = 30000000, /* nodes x moves of one round of local search */
   SEARCH_ROUNDS = 8,
-  ILP_WINDOW = 20,    /* grid points */
-  ILP_NODES = 2000,   /* branch-and-bound nodes by default */
-  ILP_WORK = 40000000 /* rows x simplex iterations */
+  ILP_WINDOW = 20,       /* grid points */
+  ILP_NODES = 2000,      /* branch-and-bound nodes by default */
+  ILP_WORK = 10000000,   /* rows x simplex iterations */
+  BOUND_WORK = 20000000, /* the same for each lower bound */
+  LARGE_GRAPH = 2000     /* nodes */
 };
+
+/* A gap that no longer matters: a hundredth of a per cent of the step. */
+static const double default_gap = 1e-4;
 
 typedef struct Solver {
   MemoryArena *arena;
@@ -26,9 +31,10 @@ typedef struct Solver {
   const SolveOptions *options;
   const SolveEvents *events;
   SolveResult result;
-  RunList runs;   /* of the best plan, or of the smallest peak while there is none */
-  int64_t peak;   /* of runs */
-  double bound;   /* on the cost of any schedule in this order */
+  RunList runs; /* of the best plan, or of the smallest peak while there is none */
+  int64_t peak; /* of runs */
+  double bound; /* on the cost of any schedule in this order */
+  BoundProcess bounds;
   bool any_order; /* the bound is the base cost, which holds for every schedule */
   double deadline;
   bool timed_out;
@@ -109,7 +115,7 @@ static void raise_bound(Solver *solver, double bound) {
 }
 
 static bool done(Solver *solver) {
-  return should_stop(solver) || (solver->result.best && gap_of(solver) <= fmax(solver->options->gap, 1e-9));
+  return should_stop(solver) || (solver->result.best && gap_of(solver) <= fmax(solver->options->gap, default_gap));
 }
 
 /* ---- the solvers ---- */
@@ -158,17 +164,21 @@ static void try_ilp(Solver *solver) {
   memory_arena_destroy(scratch);
 }
 
-static void try_bound(Solver *solver, int32_t phases) {
-  MemoryArena *scratch = memory_arena_create();
-  BoundOptions options = {.budget = solver->options->budget, .phases = phases, .nodes = ILP_NODES, .work = ILP_WORK};
-  options.target = solver->result.best ? solver->result.best->cost : HUGE_VAL;
-  options.stop = should_stop;
-  options.context = solver;
-  say(solver, "lower bound");
-  double bound = bound_cost(scratch, solver->graph, &options);
+/* The phase bounds in ascending sharpness; large graphs get fewer phases. */
+static void start_bounds(Solver *solver) {
+  static const int32_t phases[] = {8, 24};
+  BoundOptions options = {.budget = solver->options->budget, .nodes = ILP_NODES, .work = BOUND_WORK};
+  options.target = HUGE_VAL;
+  int32_t count = solver->graph->nodes.count > LARGE_GRAPH ? 0 : 2;
+  static const int32_t few[] = {1, 3};
+  solver->bounds = bound_process_start(solver->graph, &options, count ? phases : few, 2);
+}
+
+static void take_bound(Solver *solver) {
+  double bound;
+  if (should_stop(solver) || !bound_process_next(&solver->bounds, &bound)) return;
   if (bound == HUGE_VAL && !solver->result.best) solver->result.proven_infeasible = true;
   if (bound < HUGE_VAL) raise_bound(solver, bound);
-  memory_arena_destroy(scratch);
 }
 
 static void try_search(Solver *solver, uint64_t seed, double heat) {
@@ -183,16 +193,14 @@ static void try_search(Solver *solver, uint64_t seed, double heat) {
 
 static void improve(Solver *solver) {
   static const double heats[] = {1.0, 0.5, 2.0, 1.0, 0.3};
+  start_bounds(solver);
   say(solver, "local search");
-  try_search(solver, 1, heats[0]);
-  if (done(solver)) return;
-  try_ilp(solver);
-  if (!done(solver)) try_bound(solver, 1);
-  for (uint64_t round = 2; round <= SEARCH_ROUNDS && !done(solver); round++) {
+  for (uint64_t round = 1; round <= SEARCH_ROUNDS && !done(solver) && !solver->result.proven_infeasible; round++) {
     try_search(solver, round, heats[round % 5]);
-    if (round == 3 && !done(solver)) try_bound(solver, 6);
-    if (round == 5 && !done(solver)) try_bound(solver, 24);
+    if (round == 2 && !done(solver)) try_ilp(solver);
+    if (round == 2 || round == 4) take_bound(solver);
   }
+  bound_process_end(&solver->bounds);
 }
 
 /* ---- the answer ---- */
@@ -216,7 +224,7 @@ static void finish_infeasible(Solver *solver) {
 static const char *why_stopped(const Solver *solver) {
   if (solver->events->interrupted(solver->events->context)) return "interrupted";
   if (solver->timed_out) return "wall-clock limit";
-  if (gap_of(solver) <= fmax(solver->options->gap, 1e-9)) return "gap reached";
+  if (gap_of(solver) <= fmax(solver->options->gap, default_gap)) return "the gap is small enough";
   return "work limit";
 }
 
