@@ -132,13 +132,25 @@ static bool add_test_source(RpData *data, const RpProgram *program, const RpRead
   return true;
 }
 
+/* --test, or --data where training and test read ranges of one file. */
+static const char *test_path(const RpProgram *program, const RpOptions *options, const RpReader *reader) {
+  const char *path = rp_pair_find(options->test, options->test_count, reader->name);
+  for (int64_t r = 0; !path && r < program->reader_count; r++) {
+    const RpReader *training = &program->readers[r];
+    bool same = training->path && reader->path && strcmp(training->path, reader->path) == 0;
+    if (same && strcmp(training->name, reader->name) == 0)
+      return rp_pair_find(options->data, options->data_count, reader->name);
+  }
+  return path;
+}
+
 /* Test readers as declared, then training readers whose inputs have none: constants, and those that --test names. */
 static bool add_test_sources(RpData *data, const RpProgram *program, const RpOptions *options, const RpData *training,
                              RpStatus *status) {
   for (int64_t r = 0; r < program->test_reader_count; r++) {
     const RpReader *reader = &program->test_readers[r];
-    const char *path = rp_pair_find(options->test, options->test_count, reader->name);
-    if (!add_test_source(data, program, reader, path, false, training, status)) return false;
+    if (!add_test_source(data, program, reader, test_path(program, options, reader), false, training, status))
+      return false;
   }
   for (int64_t r = 0; r < program->reader_count; r++) {
     const RpReader *reader = &program->readers[r];

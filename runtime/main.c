@@ -8,6 +8,7 @@
 #include "runtime/initial.h"
 #include "runtime/interrupt.h"
 #include "runtime/snapshot.h"
+#include "runtime/threads.h"
 #include "runtime/types.h"
 #include "runtime/weights.h"
 
@@ -232,6 +233,7 @@ static bool print_plan(const RpProgram *program, RpStatus *status) {
 }
 
 int rp_main(const RpProgram *program, int argc, char **argv) {
+  if (argc > 0) rp_threads_wait_passively(argv);
   RpStatus status = {0};
   RpOptions options;
   RpRun run = {.program = program, .options = &options, .context = {.program = program}};
