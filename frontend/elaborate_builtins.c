@@ -202,7 +202,9 @@ bool builtin_exists(const char *name) {
 
 void suggest_builtins(Suggestion *suggestion) {
   for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++) suggestion_consider(suggestion, builtins[i].name);
-  for (int op = 1; op < OP_COUNT; op++) suggestion_consider(suggestion, op_info((Op)op)->name);
+  for (int op = 1; op < OP_COUNT; op++)
+    if (op_kind((Op)op) != KIND_OPTIMIZER && !is_compiler_operator((Op)op))
+      suggestion_consider(suggestion, op_info((Op)op)->name);
 }
 
 void call_builtin(Elaborator *elaborator, const char *name, const CallArguments *arguments, Location location,

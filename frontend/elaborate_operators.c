@@ -167,6 +167,10 @@ Datum apply_binary(Elaborator *elaborator, TokenKind symbol, Datum left, Datum r
     diag_error(location, "'%s' takes ints, found a tensor", operator_text(symbol));
     return datum_error();
   }
+  if ((symbol == TOKEN_FLOOR_SLASH || symbol == TOKEN_PERCENT) && right.kind == DATUM_INT && right.integer == 0) {
+    diag_error(location, "division by zero");
+    return datum_error();
+  }
   if (left.kind == DATUM_TENSOR && shortcut != OP_NONE)
     return build_named(elaborator, shortcut, 1, &left.tensor, location);
   if (symbol == TOKEN_AT && left.kind == right.kind)
@@ -383,14 +387,45 @@ static Datum call_constant_function(Elaborator *elaborator, const OperatorCall *
   return constant_function(elaborator->scratch, call->info->name, values.items, values.count, call->location);
 }
 
+bool is_compiler_operator(Op op) {
+  static const char *const names[] = {"copy", "causal_fill", "drop", "place", "contract"};
+  static const char *const suffixes[] = {"_backward", "_slope", "_rows"};
+  const OpInfo *info = op_info(op);
+  bool internal = (info->properties & (OP_EFFECT | OP_READS_CONTROL)) != 0;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) internal = internal || string_equal(info->name, names[i]);
+  for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+    internal = internal || string_ends(info->name, suffixes[i]);
+  return internal;
+}
+
 static bool is_callable_operator(const OperatorCall *call) {
   if (call->info->kind == KIND_OPTIMIZER)
     diag_error(call->location, "'%s' is an optimizer; it belongs into a train block", call->info->name);
-  else if (call->info->properties & (OP_EFFECT | OP_READS_CONTROL))
+  else if (is_compiler_operator(call->op))
     diag_error(call->location, "'%s' is made by the compiler only", call->info->name);
   else
     return true;
   return false;
+}
+
+/* An operator of tensors needs one among its inputs. */
+static bool has_tensor(Elaborator *elaborator, const OperatorCall *call) {
+  for (int64_t i = 0; i < call->inputs.count; i++)
+    if (call->inputs.items[i] && call->inputs.items[i]->value.kind == DATUM_TENSOR) return true;
+  const CallArgument *first = call->inputs.count ? call->inputs.items[0] : NULL;
+  if (!first) return true; /* no inputs at all, or a missing one: said elsewhere */
+  diag_error(first->location, "'%s' takes a tensor for '%s', found %s", call->info->name, call->info->inputs[0].name,
+             datum_text(elaborator->scratch, &first->value));
+  return false;
+}
+
+static bool check_shape(const CallArgument *argument, const Attribute *shape) {
+  for (int i = 0; i < shape->count; i++) {
+    if (shape->list[i] >= 1) continue;
+    diag_error(argument->location, "a dim is at least 1, found %" PRId64, shape->list[i]);
+    return false;
+  }
+  return true;
 }
 
 static bool set_attributes(Elaborator *elaborator, const OperatorCall *call, const ValueId *inputs,
@@ -402,6 +437,7 @@ static bool set_attributes(Elaborator *elaborator, const OperatorCall *call, con
     attributes[i].kind = call->info->attributes[i].kind;
     if (!argument) continue;
     sound = set_attribute(elaborator, call->op, i, &argument->value, argument->location, &attributes[i]) && sound;
+    if (string_equal(call->info->attributes[i].name, "shape")) sound = check_shape(argument, &attributes[i]) && sound;
     bool axis = call->info->kind == KIND_ASSEMBLY && string_equal(call->info->attributes[i].name, "axis");
     if (sound && axis && attributes[i].integer < 0)
       attributes[i].integer += value_type(elaborator->graph, inputs[0])->rank;
@@ -431,6 +467,7 @@ Datum apply_operator(Elaborator *elaborator, Op op, const CallArguments *argumen
     diag_error(location, "'%s' makes a tensor; that is possible in modules and models only", call.info->name);
     return datum_error();
   }
+  if (!has_tensor(elaborator, &call)) return datum_error();
   DataType dtype = input_dtype(elaborator, &call);
   ValueId *inputs = NEW_ARRAY(elaborator->scratch, ValueId, call.inputs.count + 1);
   for (int64_t i = 0; i < call.inputs.count; i++)

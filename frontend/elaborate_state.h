@@ -198,6 +198,8 @@ Datum apply_binary(Elaborator *elaborator, TokenKind symbol, Datum left, Datum r
 Datum apply_prefix(Elaborator *elaborator, TokenKind symbol, Datum operand, Location location);
 /* Calls an operator of the table with evaluated arguments. */
 Datum apply_operator(Elaborator *elaborator, Op op, const CallArguments *arguments, Location location);
+/* Operators that only gradients, composites and updates make; the language has no name for them. */
+bool is_compiler_operator(Op op);
 /* Attributes of an operator from arguments that name them; used for operators and optimizers. */
 bool set_attribute(Elaborator *elaborator, Op op, int index, const Datum *value, Location location,
                    Attribute *attribute);
