@@ -92,8 +92,23 @@ static ValueId gradient_reshape(GradientContext *c) {
   return build_reshape(c->graph, G, input_type(c, 0)->rank, input_type(c, 0)->dims);
 }
 
+/* Does a permutation only swap the last two axes? */
+static bool swaps_last_axes(const Attribute *axes) {
+  int rank = axes->count;
+  for (int i = 0; i + 2 < rank; i++)
+    if (axes->list[i] != i) return false;
+  return rank >= 2 && axes->list[rank - 2] == rank - 1 && axes->list[rank - 1] == rank - 2;
+}
+
+/* (A B)ᵀ is Bᵀ Aᵀ: the gradient of a transposed weight is made in the weight's own order, so that no copy turns it. */
 static ValueId gradient_permute(GradientContext *c) {
   const Attribute *axes = node_attribute(&c->node, "axes");
+  NodeId producer = graph_value(c->graph, G)->producer;
+  if (swaps_last_axes(axes) && producer != NO_NODE && graph_node(c->graph, producer)->op == OP_contract) {
+    Node product = *graph_node(c->graph, producer);
+    return E(contract, build_swap(c->graph, product.inputs[1], -1, -2),
+             build_swap(c->graph, product.inputs[0], -1, -2));
+  }
   int64_t inverse[MAX_RANK];
   for (int i = 0; i < axes->count; i++) inverse[axes->list[i]] = i;
   return build_permute(c->graph, G, inverse);
