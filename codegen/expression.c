@@ -188,12 +188,12 @@ static DataType computed_dtype(const InstructionText *text) {
   return count ? text->operand_types[count - 1] : text->instruction->dtype;
 }
 
+/* Real attributes in integer code are truncated; numbers say themselves what they are as integers. */
 static char *attribute_literal(MemoryArena *arena, DataType dtype, const Attribute *attribute) {
-  bool number = attribute->kind == ATTRIBUTE_NUMBER || attribute->kind == ATTRIBUTE_FLOAT;
-  if (!number) return c_integer_literal(arena, attribute->integer);
-  if (dtype == BOOL) return c_integer_literal(arena, attribute->number != 0);
-  return literal(arena, dtype, attribute->number,
-                 attribute->kind == ATTRIBUTE_NUMBER ? attribute->integer : (int64_t)attribute->number);
+  bool real = attribute->kind == ATTRIBUTE_NUMBER || attribute->kind == ATTRIBUTE_FLOAT;
+  int64_t integer = attribute->kind == ATTRIBUTE_FLOAT ? (int64_t)attribute->number : attribute->integer;
+  if (real && dtype == BOOL) integer = integer != 0;
+  return real ? literal(arena, dtype, attribute->number, integer) : c_integer_literal(arena, integer);
 }
 
 enum { SYMBOL_LIMIT = MAX_POINTWISE_INPUTS + MAX_OP_ATTRIBUTES + 3 };

@@ -123,8 +123,10 @@ static Attribute random_attribute(Generator *g, const AttributeInfo *info, const
       return attribute_dtype(dtypes[below(g, 6)]);
     case ATTRIBUTE_INTS:
       return attribute_ints(shape->rank, shape->dims);
-    case ATTRIBUTE_NUMBER:
-      return attribute_number((double)below(g, 9) - 4, below(g, 9) - 4);
+    case ATTRIBUTE_NUMBER: {
+      int64_t number = below(g, 9) - 4;
+      return attribute_number((double)number, number);
+    }
     case ATTRIBUTE_CHOICE:
       return attribute_choice(below(g, 2));
     case ATTRIBUTE_INT:
