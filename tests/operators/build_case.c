@@ -154,14 +154,15 @@ static bool all_zero(const VectorCase *vectors) {
   return true;
 }
 
-static void build_loss(BuiltCase *built, const VectorCase *vectors) {
-  Graph *graph = built->graph;
-  ValueId loss = build_constant(graph, F32, 0);
+/* From request `first_request` on, the gradients asked for are those of this case. */
+static void build_loss(Graph *graph, const ValueId *outputs, BuiltCase *built, int64_t first_request) {
+  const VectorCase *vectors = built->vectors;
+  ValueId loss = graph->loss.value == NO_VALUE ? build_constant(graph, F32, 0) : graph->loss.value;
   for (int i = 0; i < vectors->differentiated; i++)
-    if (dtype_class(value_type(graph, built->outputs[i])->dtype) == CLASS_REAL)
-      loss = BUILD(graph, add, loss, as_f32(graph, weighted_sum(graph, built->outputs[i])));
+    if (dtype_class(value_type(graph, outputs[i])->dtype) == CLASS_REAL)
+      loss = BUILD(graph, add, loss, as_f32(graph, weighted_sum(graph, outputs[i])));
   built->gradient_offset = all_zero(vectors) ? 1 : 0;
-  for (int64_t i = 0; built->gradient_offset != 0 && i < graph->gradient_requests.count; i++) {
+  for (int64_t i = first_request; built->gradient_offset != 0 && i < graph->gradient_requests.count; i++) {
     ValueId sum = build_reduce(graph, OP_sum, graph->gradient_requests.items[i].value, -1, NULL, false);
     loss = BUILD(graph, add, loss, as_f32(graph, sum));
   }
@@ -169,32 +170,49 @@ static void build_loss(BuiltCase *built, const VectorCase *vectors) {
   graph->loss.value = loss;
 }
 
-BuiltCase *build_case(MemoryArena *arena, const VectorCase *vectors) {
-  BuiltCase *built = NEW(arena, BuiltCase);
-  ValueId inputs[MOST_TENSORS];
-  built->module = module_create(arena, vectors->op, "case");
-  Graph *graph = built->graph = built->module->train = graph_create(built->module, false);
+bool build_case(Graph *graph, const VectorCase *vectors, const char *prefix, BuiltCase *built) {
+  MemoryArena *arena = graph->module->arena;
+  ValueId inputs[MOST_TENSORS], outputs[MOST_TENSORS];
+  int64_t first_request = graph->gradient_requests.count;
+  *built = (BuiltCase){.vectors = vectors, .prefix = prefix, .first_input = (int)graph->module->inputs.count};
   for (int i = 0; i < vectors->input_count; i++)
-    inputs[i] =
-        vectors->inputs[i].present ? add_input(graph, &vectors->inputs[i], memory_format(arena, "x%d", i)) : NO_VALUE;
-  apply_operator(graph, vectors, inputs, built->outputs);
-  if (diag_error_count()) return NULL;
+    inputs[i] = vectors->inputs[i].present
+                    ? add_input(graph, &vectors->inputs[i], memory_format(arena, "%sx%d", prefix, i))
+                    : NO_VALUE;
+  graph->module_path = vectors->name; /* what random operators are keyed by */
+  apply_operator(graph, vectors, inputs, outputs);
+  graph->module_path = "";
+  if (diag_error_count()) return false;
   for (int i = 0; i < vectors->output_count; i++) {
-    GraphOutput output = {.name = memory_format(arena, "y%d", i), .value = built->outputs[i], .denominator = NO_VALUE};
+    GraphOutput output = {
+        .name = memory_format(arena, "%sy%d", prefix, i), .value = outputs[i], .denominator = NO_VALUE};
     array_push(arena, &graph->outputs, output);
   }
-  build_loss(built, vectors);
-  return diag_error_count() ? NULL : built;
+  build_loss(graph, outputs, built, first_request);
+  return diag_error_count() == 0;
 }
 
-void fill_case(Evaluation *evaluation, const VectorCase *vectors) {
-  int next = 0;
+void fill_case(Evaluation *evaluation, const BuiltCase *built) {
+  int next = built->first_input;
   evaluation->control.seed = 7;
   evaluation->control.micro_step = 3;
-  for (int i = 0; i < vectors->input_count; i++) {
-    const VectorTensor *tensor = &vectors->inputs[i].tensor;
-    if (!vectors->inputs[i].present) continue;
+  for (int i = 0; i < built->vectors->input_count; i++) {
+    const VectorTensor *tensor = &built->vectors->inputs[i].tensor;
+    if (!built->vectors->inputs[i].present) continue;
     EvalTensor *input = &evaluation->inputs[next++];
     for (int64_t k = 0; k < type_elements(&tensor->type); k++) eval_tensor_set(input, k, tensor->data[k]);
   }
+}
+
+double *expected_gradient(MemoryArena *arena, const BuiltCase *built, int input) {
+  const VectorInput *from = &built->vectors->inputs[input];
+  int64_t count = type_elements(&from->tensor.type);
+  double *expected = NEW_ARRAY(arena, double, count);
+  for (int64_t k = 0; k < count; k++) expected[k] = from->gradient[k] + built->gradient_offset;
+  return expected;
+}
+
+Tolerance case_tolerance(const VectorCase *vectors, EvalPrecision precision) {
+  if (precision == EVAL_F64) return (Tolerance){1e-11, 1e-13};
+  return (Tolerance){vectors->tolerance > 0 ? vectors->tolerance : 3e-6, 3e-7};
 }

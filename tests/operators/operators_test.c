@@ -12,13 +12,6 @@
 #include "passes/passes.h"
 #include "tests/operators/build_case.h"
 
-/* The vectors have twelve digits; float32 rounds once per operator, composites and their gradients a few times. What
- * cancels, as in 1 - tanh², leaves errors of the size of one rounding of a number near 1. */
-typedef struct Tolerance {
-  double relative, absolute;
-} Tolerance;
-static const Tolerance tolerance_f64 = {1e-11, 1e-13}, tolerance_f32 = {3e-6, 3e-7};
-
 /* Operators of the table that need no vector of their own, and why. */
 typedef struct Internal {
   const char *op, *reason;
@@ -96,42 +89,39 @@ static bool compare_outputs(const Evaluation *evaluation, const VectorCase *vect
   return same;
 }
 
-static bool compare_gradients(const Evaluation *evaluation, const VectorCase *vectors, double offset, const char *what,
+static bool compare_gradients(const Evaluation *evaluation, const BuiltCase *built, const char *what,
                               Tolerance tolerance) {
   MemoryArena *arena = evaluation->arena;
   bool same = true;
-  for (int i = 0; i < vectors->input_count; i++) {
-    const VectorInput *input = &vectors->inputs[i];
-    if (!input->gradient) continue;
+  for (int i = 0; i < built->vectors->input_count; i++) {
+    if (!built->vectors->inputs[i].gradient) continue;
     const GraphGradient *gradient = find_gradient(evaluation->graph, memory_format(arena, "x%d", i));
     assert_non_null(gradient);
     const EvalTensor *found = eval_value(evaluation, gradient->gradient);
-    assert_true(type_equal(&found->type, &input->tensor.type));
-    double *expected = NEW_ARRAY(arena, double, type_elements(&found->type));
-    for (int64_t k = 0; k < type_elements(&found->type); k++) expected[k] = input->gradient[k] + offset;
-    same = vectors_match(memory_format(arena, "%s, gradient %d", what, i), found, expected, tolerance.relative,
-                         tolerance.absolute) &&
-           same;
+    assert_true(type_equal(&found->type, &built->vectors->inputs[i].tensor.type));
+    char *name = memory_format(arena, "%s, gradient %d", what, i);
+    same =
+        vectors_match(name, found, expected_gradient(arena, built, i), tolerance.relative, tolerance.absolute) && same;
   }
   return same;
 }
 
-static bool evaluate(const BuiltCase *built, const VectorCase *vectors, EvalPrecision precision, const char *stage,
+static bool evaluate(const Graph *graph, const BuiltCase *built, EvalPrecision precision, const char *stage,
                      bool gradients) {
   MemoryArena *arena = memory_arena_create();
-  const char *fault = graph_verify(arena, built->graph);
+  const VectorCase *vectors = built->vectors;
+  const char *fault = graph_verify(arena, graph);
   char *what =
       memory_format(arena, "%s (%s), %s, %s", vectors->op, vectors->name, stage, precision == EVAL_F64 ? "f64" : "f32");
   if (fault) print_error("%s: %s\n", what, fault);
   assert_null(fault);
-  Evaluation *evaluation = eval_create(arena, built->graph, precision);
-  fill_case(evaluation, vectors);
-  Tolerance tolerance = precision == EVAL_F64 ? tolerance_f64 : tolerance_f32;
-  if (precision == EVAL_F32 && vectors->tolerance > 0) tolerance.relative = vectors->tolerance;
+  Evaluation *evaluation = eval_create(arena, graph, precision);
+  fill_case(evaluation, built);
+  Tolerance tolerance = case_tolerance(vectors, precision);
   bool same = eval_run(evaluation);
   if (!same) print_error("%s: %s\n", what, evaluation->fault);
   same = same && compare_outputs(evaluation, vectors, what, tolerance);
-  if (gradients) same = same && compare_gradients(evaluation, vectors, built->gradient_offset, what, tolerance);
+  if (gradients) same = same && compare_gradients(evaluation, built, what, tolerance);
   memory_arena_destroy(arena);
   return same;
 }
@@ -148,21 +138,23 @@ static const struct {
 
 enum { DIFFERENTIATED = 1 }; /* gradients are there from this stage on */
 
-static bool check_stages(const BuiltCase *built, const VectorCase *vectors, MemoryArena *scratch) {
+static bool check_stages(Graph *graph, const BuiltCase *built, MemoryArena *scratch) {
   for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
-    stages[i].run(built->graph, scratch);
+    stages[i].run(graph, scratch);
     if (diag_error_count()) return false;
     bool gradients = i >= DIFFERENTIATED;
-    bool same = evaluate(built, vectors, EVAL_F64, stages[i].name, gradients);
-    if (!evaluate(built, vectors, EVAL_F32, stages[i].name, gradients) || !same) return false;
+    bool same = evaluate(graph, built, EVAL_F64, stages[i].name, gradients);
+    if (!evaluate(graph, built, EVAL_F32, stages[i].name, gradients) || !same) return false;
   }
   return true;
 }
 
 static bool check_case(const VectorCase *vectors) {
   MemoryArena *arena = memory_arena_create(), *scratch = memory_arena_create();
-  BuiltCase *built = build_case(arena, vectors);
-  bool same = built && check_stages(built, vectors, scratch);
+  Module *module = module_create(arena, vectors->op, "case");
+  BuiltCase built;
+  module->train = graph_create(module, false);
+  bool same = build_case(module->train, vectors, "", &built) && check_stages(module->train, &built, scratch);
   if (diag_error_count()) {
     print_error("%s (%s):\n", vectors->op, vectors->name);
     diag_print(stderr, false);

@@ -318,14 +318,14 @@ def attentions():
 
 
 def dropout():
-    """The mask by the rule of runtime/random.h: seed 7, micro-step 3 (set by the test), first random operator at the top."""
+    """The mask by the rule of runtime/random.h: seed 7 and micro-step 3 (set by the test), module path: the case's name."""
 
-    def drop(x, p):
-        u = philox.uniform(7, philox.operator_id("", 0), 3, np.arange(x.numel())).reshape(x.shape)
+    def drop(x, p, path):
+        u = philox.uniform(7, philox.operator_id(path, 0), 3, np.arange(x.numel())).reshape(x.shape)
         return torch.where(torch.tensor(u < np.float32(p)), 0.0, x / (1 - p))
 
-    case("dropout", lambda x: drop(x, 0.5), real(1000), name="default p")
-    case("dropout", lambda x: drop(x, 0.25), real(17, 3, views=TRANSPOSED), name="p 0.25, transposed", p=0.25)
+    case("dropout", lambda x: drop(x, 0.5, "default p"), real(1000), name="default p")
+    case("dropout", lambda x: drop(x, 0.25, "transposed"), real(17, 3, views=TRANSPOSED), name="transposed", p=0.25)
     case("dropout", lambda x: x * 1, real(17), name="p 0 is the identity", p=0.0)
 
 
