@@ -77,12 +77,13 @@ int64_t eval_wrap(DataType dtype, int64_t value) {
 
 static void round_tensor(EvalPrecision precision, EvalTensor *tensor) {
   int64_t elements = type_elements(&tensor->type);
-  for (int64_t i = 0; i < elements; i++) {
-    if (tensor->real)
-      tensor->real[i] = eval_round(precision, tensor->type.dtype, tensor->real[i]);
-    else
-      tensor->integer[i] = eval_wrap(tensor->type.dtype, tensor->integer[i]);
-  }
+  DataType dtype = tensor->type.dtype;
+  if (tensor->integer)
+    for (int64_t i = 0; i < elements; i++) tensor->integer[i] = eval_wrap(dtype, tensor->integer[i]);
+  else if (precision == EVAL_F32 && dtype == F32)
+    for (int64_t i = 0; i < elements; i++) tensor->real[i] = (double)(float)tensor->real[i];
+  else if (precision == EVAL_F32)
+    for (int64_t i = 0; i < elements; i++) tensor->real[i] = eval_round(precision, dtype, tensor->real[i]);
 }
 
 /* ---- strides ---- */
@@ -227,10 +228,6 @@ static void finish_output(Evaluation *evaluation, ValueId id) {
   if (id == evaluation->probe_value) tensor->real[evaluation->probe_element] += evaluation->probe_delta;
 }
 
-static bool is_held(const Evaluation *evaluation, const Node *node) {
-  return evaluation->hold_stopped && op_has(node->op, OP_ZERO_GRADIENT) && evaluation->values[node->outputs[0]].real;
-}
-
 bool eval_run_phases(Evaluation *evaluation, Phase first, Phase last) {
   const Module *module = evaluation->graph->module;
   evaluation->fault = NULL;
@@ -240,7 +237,7 @@ bool eval_run_phases(Evaluation *evaluation, Phase first, Phase last) {
     round_tensor(evaluation->precision, &evaluation->persistents[i]);
   for (int64_t id = 0; id < evaluation->graph->nodes.count; id++) {
     const Node *node = &evaluation->graph->nodes.items[id];
-    if (node->phase < first || node->phase > last || is_held(evaluation, node)) continue;
+    if (node->phase < first || node->phase > last || (evaluation->skipped && evaluation->skipped[id])) continue;
     evaluation->fault = run_node(evaluation, (NodeId)id);
     if (evaluation->fault) {
       evaluation->fault_node = (NodeId)id;

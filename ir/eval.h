@@ -56,8 +56,8 @@ typedef struct Evaluation {
   ValueId probe_value;
   int64_t probe_element;
   double probe_delta;
-  /* nodes with OP_ZERO_GRADIENT keep the real values of the last run */
-  bool hold_stopped;
+  /* by node: not run again, its outputs stay as they are; NULL: all nodes run */
+  const bool *skipped;
 } Evaluation;
 
 /* Allocates everything in the arena, about 8 bytes per element of every value. The graph must be verified and must not

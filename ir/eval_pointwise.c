@@ -186,6 +186,7 @@ static double integer_to_real(EvalPrecision precision, DataType dtype, int64_t v
 /* Makes lanes, which hold reals or integers, lanes of a data type. */
 static void convert_lanes(EvalPrecision precision, bool real, DataType dtype, int count, EvalLanes *lanes) {
   bool to_real = dtype_class(dtype) == CLASS_REAL;
+  if (real && to_real && (precision == EVAL_F64 || dtype == F64)) return;
   for (int i = 0; i < count; i++) {
     if (real && to_real)
       lanes->real[i] = eval_round(precision, dtype, lanes->real[i]);
@@ -202,6 +203,10 @@ static void convert_lanes(EvalPrecision precision, bool real, DataType dtype, in
 
 static void load_input(const EvalTensor *tensor, const Type *iteration, int64_t start, int count, EvalLanes *lanes) {
   int64_t strides[MAX_RANK];
+  if (shape_equal(&tensor->type, iteration)) {
+    memcpy(lanes, tensor->real ? (void *)(tensor->real + start) : (void *)(tensor->integer + start), (size_t)count * 8);
+    return;
+  }
   eval_broadcast_strides(&tensor->type, iteration, strides);
   EvalCursor cursor = eval_cursor(iteration, strides, 0, start);
   for (int i = 0; i < count; i++, eval_cursor_next(&cursor)) {

@@ -136,23 +136,27 @@ void eval_assembly(Evaluation *evaluation, const Node *node) {
 
 /* ---- contractions: c[batch, i, j] = sum over k of a[batch, i, k] b[batch, k, j] ---- */
 
-static void multiply_matrices(const EvalTensor *a, int64_t a_start, const EvalTensor *b, int64_t b_start, EvalTensor *c,
-                              int64_t c_start, int64_t rows, int64_t inner, int64_t columns) {
+/* c[i, j] of [rows, columns]. Each element is summed in the order of k; rows of b are walked so that inner loops are
+ * dense. */
+static void multiply_reals(const double *a, const double *b, double *restrict c, int64_t rows, int64_t inner,
+                           int64_t columns) {
+  for (int64_t i = 0; i < rows; i++) {
+    double *restrict row = c + i * columns;
+    for (int64_t j = 0; j < columns; j++) row[j] = 0;
+    for (int64_t k = 0; k < inner; k++) {
+      const double factor = a[i * inner + k], *from = b + k * columns;
+      for (int64_t j = 0; j < columns; j++) row[j] += factor * from[j];
+    }
+  }
+}
+
+static void multiply_integers(const int64_t *a, const int64_t *b, int64_t *c, int64_t rows, int64_t inner,
+                              int64_t columns) {
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < columns; j++) {
-      double real = 0;
-      uint64_t integer = 0; /* wraps */
-      for (int64_t k = 0; k < inner; k++) {
-        int64_t at_a = a_start + i * inner + k, at_b = b_start + k * columns + j;
-        if (c->real)
-          real += a->real[at_a] * b->real[at_b];
-        else
-          integer += (uint64_t)a->integer[at_a] * (uint64_t)b->integer[at_b];
-      }
-      if (c->real)
-        c->real[c_start + i * columns + j] = real;
-      else
-        c->integer[c_start + i * columns + j] = (int64_t)integer;
+      int64_t sum = 0;
+      for (int64_t k = 0; k < inner; k++) sum += a[i * inner + k] * b[k * columns + j];
+      c[i * columns + j] = sum;
     }
 }
 
@@ -167,7 +171,11 @@ void eval_contraction(Evaluation *evaluation, const Node *node) {
   eval_broadcast_strides(&a_batch, &batch, a_strides);
   eval_broadcast_strides(&b_batch, &batch, b_strides);
   EvalCursor at_a = eval_cursor(&batch, a_strides, 0, 0), at_b = eval_cursor(&batch, b_strides, 0, 0);
-  for (int64_t i = 0; i < batches; i++, eval_cursor_next(&at_a), eval_cursor_next(&at_b))
-    multiply_matrices(a, at_a.offset * rows * inner, b, at_b.offset * inner * columns, c, i * rows * columns, rows,
-                      inner, columns);
+  for (int64_t i = 0; i < batches; i++, eval_cursor_next(&at_a), eval_cursor_next(&at_b)) {
+    int64_t a_start = at_a.offset * rows * inner, b_start = at_b.offset * inner * columns, c_start = i * rows * columns;
+    if (c->real)
+      multiply_reals(a->real + a_start, b->real + b_start, c->real + c_start, rows, inner, columns);
+    else
+      multiply_integers(a->integer + a_start, b->integer + b_start, c->integer + c_start, rows, inner, columns);
+  }
 }
