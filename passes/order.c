@@ -2,9 +2,9 @@
  *
  * A node depends on those that make what it reads and, when it overwrites a persistent, on all that read the old value.
  * Forward and backward nodes keep their place. Updates (nodes of the update phase, and all that overwrite) run as soon
- * as the last node that they depend on has run, so that gradients die early. Update nodes that no gradient reaches
- * (learning rates and the like) run just before the first node that reads them. With accumulation the update phase is
- * a program of its own behind the micro-step and keeps its place as a whole. */
+ * as the last node that they depend on has run, but behind all that is forward, so that gradients die early. Update
+ * nodes that no gradient reaches (learning rates and the like) run just before the first node that reads them. With
+ * accumulation the update phase is a program of its own behind the micro-step and keeps its place as a whole. */
 #include "passes/facts.h"
 #include "passes/passes.h"
 #include "passes/schedule.h"
@@ -142,15 +142,36 @@ static void run_ready(Scheduler *s) {
   }
 }
 
+/* Nodes that may run early, but not before all that is forward: the planner's stages begin with the first of them. */
+static bool waits_for_forward(const Scheduler *s, NodeId id) {
+  return s->early[id] && graph_node(s->graph, id)->phase != PHASE_FORWARD;
+}
+
+static void mark_early(Scheduler *s) {
+  bool update_program = s->graph->module->training.accumulate > 1;
+  for (NodeId id = 0; id < s->graph->nodes.count; id++) {
+    const Node *node = graph_node(s->graph, id);
+    s->early[id] = node->phase == PHASE_UPDATE ? !update_program && !s->lazy[id] : node->write_count > 0;
+    s->missing[id] += waits_for_forward(s, id);
+  }
+}
+
+static void end_forward(Scheduler *s) {
+  for (NodeId id = 0; id < s->graph->nodes.count; id++)
+    if (waits_for_forward(s, id) && --s->missing[id] == 0) make_ready(s, id);
+  run_ready(s);
+}
+
 static void run_in_order(Scheduler *s) {
   const Graph *graph = s->graph;
-  bool update_program = graph->module->training.accumulate > 1;
+  mark_early(s);
+  bool forward = true;
   for (NodeId id = 0; id < graph->nodes.count; id++) {
     const Node *node = graph_node(graph, id);
-    s->early[id] = node->write_count > 0 || (node->phase == PHASE_UPDATE && !update_program);
-  }
-  for (NodeId id = 0; id < graph->nodes.count; id++) {
-    if (node_is_view(graph_node(graph, id)) || s->done[id] || s->lazy[id]) continue;
+    if (node_is_view(node)) continue;
+    if (forward && node->phase != PHASE_FORWARD) end_forward(s);
+    forward = forward && node->phase == PHASE_FORWARD;
+    if (s->done[id] || s->lazy[id]) continue;
     if (s->missing[id])
       s->early[id] = true; /* waits for an update that waits in turn; follows it at once */
     else

@@ -274,6 +274,27 @@ static Schedule *finish_schedule(CloneBuilder *b, const StorageTable *table) {
   return schedule;
 }
 
+/* Logged scalars are read when the step has ended, from the instance that is live then. */
+static void rename_result(CloneBuilder *b, ValueId *value) {
+  if (*value == NO_VALUE || value_type(b->old, *value)->rank > 0) return;
+  refresh(b, *value);
+  *value = b->current[*value];
+}
+
+static void rename_results(CloneBuilder *b) {
+  Graph *graph = b->graph;
+  rename_result(b, &graph->loss.value);
+  rename_result(b, &graph->loss.denominator);
+  memset(&graph->outputs, 0, sizeof graph->outputs);
+  for (int64_t i = 0; i < b->old->outputs.count; i++) {
+    GraphOutput output = b->old->outputs.items[i];
+    bool scalar = value_type(b->old, output.value)->rank == 0;
+    rename_result(b, &output.value);
+    if (scalar) rename_result(b, &output.denominator);
+    array_push(b->arena, &graph->outputs, output);
+  }
+}
+
 CompiledGraph insert_clones(const Graph *old, const StorageTable *table, const PlanningProblem *problem,
                             const Plan *plan, MemoryArena *arena) {
   CloneBuilder b = {.old = old, .table = table, .problem = problem, .arena = arena, .graph = copy_graph(old, arena)};
@@ -294,6 +315,7 @@ CompiledGraph insert_clones(const Graph *old, const StorageTable *table, const P
       array_push(arena, &b.steps, freed);
     }
   }
+  rename_results(&b);
   CompiledGraph result = {.graph = b.graph};
   result.table = assign_storages(b.graph, table->alignment, arena);
   result.schedule = finish_schedule(&b, result.table);
