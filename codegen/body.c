@@ -144,6 +144,12 @@ static void write_load(BodyText *text, Text *out, int input, const char *const *
             nest_offset(arena, text->nest, text->target_count + input, names));
 }
 
+static bool is_name(const char *expression) {
+  for (const char *at = expression; *at; at++)
+    if (!isalnum((unsigned char)*at) && *at != '_') return false;
+  return !isdigit((unsigned char)expression[0]);
+}
+
 static void write_instruction(BodyText *text, Text *out, int i, int random) {
   MemoryArena *arena = text->graph->emission->arena;
   const Instruction *instruction = &text->body.instructions[i];
@@ -151,10 +157,9 @@ static void write_instruction(BodyText *text, Text *out, int i, int random) {
   char *expression = instruction_write(arena, &source);
   const Body *body = &text->body;
   bool last = i + 1 == body->instruction_count && body->result_count == 1 && body->results[0] == i;
-  if (op_has(instruction->op, OP_UNIFORM) || (last && !text->invariant[i])) {
-    text->texts[i] = expression;
-    return;
-  }
+  bool name = instruction->operand_count && is_name(expression); /* an operand that is passed on */
+  text->texts[i] = expression;
+  if (name || op_has(instruction->op, OP_UNIFORM) || (last && !text->invariant[i])) return;
   text->texts[i] = memory_format(arena, "t%d", i);
   text_line(out, "const %s t%d = %s;", c_compute_type(instruction->dtype), i, expression);
 }

@@ -102,7 +102,7 @@ static void emit_blas(GraphEmission *graph, const Node *node, const Product *p, 
   text_append(&call, "%s, %" PRId64 ", ", value_pointer(graph, node->inputs[0]), a.leading);
   text_append(&call, "%s, %" PRId64 ", 0.0f, ", value_pointer(graph, node->inputs[1]), b.leading);
   text_append(&call, "%s, %" PRId64 ");", value_pointer(graph, node->outputs[0]), c.leading);
-  text_line(steps, "%s", text_bytes(&call));
+  text_wrapped(steps, text_bytes(&call));
 }
 
 /* ---- loops ---- */

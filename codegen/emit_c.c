@@ -25,7 +25,8 @@ const char *emission_function(Emission *emission, const char *result, const char
   const char *key = memory_format(emission->arena, "%s %s(%s)\n%s", result, stem, parameters, body);
   const char *name = define(emission, key, stem, &fresh);
   if (fresh) {
-    text_open(&emission->functions, "%s %s(%s)", result, name, parameters);
+    text_wrapped(&emission->functions, memory_format(emission->arena, "%s %s(%s) {", result, name, parameters));
+    emission->functions.indent++;
     text_append(&emission->functions, "%s", body);
     text_close(&emission->functions);
     text_line(&emission->functions, "%s", "");
@@ -45,15 +46,19 @@ char *source_text(MemoryArena *arena, Location location) {
   return slash ? slash + 1 : text;
 }
 
+/* Names of a fused node: its last few operators without constants and repetitions. */
 char *node_title(MemoryArena *arena, const Node *node, char separator) {
   enum { NAMED = 4 };
+  ARRAY(const char *) names = {0};
+  for (int i = 0; node->body && i < node->body->instruction_count; i++) {
+    const OpInfo *info = op_info(node->body->instructions[i].op);
+    bool repeated = names.count && names.items[names.count - 1] == info->name;
+    if (!(info->properties & OP_UNIFORM) && !repeated) array_push(arena, &names, info->name);
+  }
+  if (!names.count || op_kind(node->op) == KIND_REDUCTION) array_push(arena, &names, op_info(node->op)->name);
   Text text = {.arena = arena};
-  int count = node->body ? node->body->instruction_count : 0, first = count > NAMED ? count - NAMED : 0;
-  bool reduces = op_kind(node->op) == KIND_REDUCTION;
-  for (int i = first; i < count; i++)
-    text_append(&text, "%s%c", op_info(node->body->instructions[i].op)->name, separator);
-  if (reduces || !count) text_append(&text, "%s%c", op_info(node->op)->name, separator);
-  text.bytes[text.length - 1] = '\0';
+  for (int64_t i = names.count > NAMED ? names.count - NAMED : 0; i < names.count; i++)
+    text_append(&text, "%s%c", names.items[i], i + 1 < names.count ? separator : '\0');
   return text.bytes;
 }
 

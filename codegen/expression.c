@@ -188,11 +188,14 @@ static DataType computed_dtype(const InstructionText *text) {
   return count ? text->operand_types[count - 1] : text->instruction->dtype;
 }
 
-/* Real attributes in integer code are truncated; numbers say themselves what they are as integers. */
+/* Real attributes in integer code are truncated; numbers say themselves what they are as integers, and wrap to the
+ * type. */
 static char *attribute_literal(MemoryArena *arena, DataType dtype, const Attribute *attribute) {
   bool real = attribute->kind == ATTRIBUTE_NUMBER || attribute->kind == ATTRIBUTE_FLOAT;
   int64_t integer = attribute->kind == ATTRIBUTE_FLOAT ? (int64_t)attribute->number : attribute->integer;
   if (real && dtype == BOOL) integer = integer != 0;
+  if (real && dtype == I32) integer = (int32_t)integer;
+  if (real && dtype == U8) integer = (uint8_t)integer;
   return real ? literal(arena, dtype, attribute->number, integer) : c_integer_literal(arena, integer);
 }
 
@@ -216,6 +219,7 @@ static int instruction_symbols(MemoryArena *arena, const InstructionText *text, 
 
 /* A value of class `from` made one of data type `to`. */
 static char *convert(MemoryArena *arena, char *expression, const Instruction *instruction, DataType from, DataType to) {
+  if (op_has(instruction->op, OP_UNIFORM)) return expression;
   bool real = dtype_class(from) == CLASS_REAL, simple = word_length(expression) == (int64_t)strlen(expression);
   const char *wrapped = simple ? expression : memory_format(arena, "(%s)", expression);
   switch (dtype_class(to)) {

@@ -68,5 +68,5 @@ void emit_kernel(GraphEmission *graph, NodeId id, Text *steps) {
   for (int i = 0; i < info->attribute_count; i++) append_attribute(&call, &info->attributes[i], &node->attributes[i]);
   if (op_has(node->op, OP_CHECKS_DATA)) text_append(&call, ", control, %" PRId64, check_index(graph, id, &arguments));
   string_map_set(&graph->emission->headers, info->name, 1);
-  text_line(steps, "rp_%s(%s);", info->name, text_bytes(&call));
+  text_wrapped(steps, memory_format(call.arena, "rp_%s(%s);", info->name, text_bytes(&call)));
 }

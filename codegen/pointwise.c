@@ -41,7 +41,7 @@ void emit_pointwise(GraphEmission *graph, const Node *node, Text *steps) {
   close_loops(&text, loops);
   const char *name = emission_function(graph->emission, graph->emission->target->function, node_title(arena, node, '_'),
                                        text_bytes(&parameters), text_bytes(&text));
-  text_line(steps, "%s(%s);", name, text_bytes(&arguments));
+  text_wrapped(steps, memory_format(arena, "%s(%s);", name, text_bytes(&arguments)));
 }
 
 /* ---- assemblies ---- */

@@ -307,6 +307,8 @@ static bool reads_axis(const Reduction *r, int axis, int64_t step, int first, in
  * [first, end) need. */
 static void write_indices(Reduction *r, const char *number, bool reduced, int first, int end) {
   int64_t stride = 1;
+  int outermost = 0;
+  while (outermost < r->nest.rank && r->nest.reduced[outermost] != reduced) outermost++;
   for (int axis = r->nest.rank - 1; axis >= 0; axis--) {
     if (r->nest.reduced[axis] != reduced) continue;
     bool block = !r->by_rows && axis == r->nest.rank - 1, chunk = axis == r->chunked;
@@ -322,7 +324,7 @@ static void write_indices(Reduction *r, const char *number, bool reduced, int fi
                           : nest_variable(axis),
                   number);
       if (stride > 1) text_append(&r->text, " / %" PRId64, stride);
-      text_append(&r->text, " %% %" PRId64, count);
+      if (axis != outermost) text_append(&r->text, " %% %" PRId64, count);
       if (step > 1) text_append(&r->text, " * %" PRId64, step);
       text_append(&r->text, ";\n");
     }
@@ -389,5 +391,5 @@ void emit_reduction(GraphEmission *graph, const Node *node, Text *steps) {
     write_undivided(&r);
   const char *name = emission_function(graph->emission, graph->emission->target->function, node_title(arena, node, '_'),
                                        text_bytes(&parameters), text_bytes(&r.text));
-  text_line(steps, "%s(%s);", name, text_bytes(&arguments));
+  text_wrapped(steps, memory_format(arena, "%s(%s);", name, text_bytes(&arguments)));
 }

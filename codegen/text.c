@@ -42,6 +42,28 @@ void text_line(Text *text, const char *format, ...) {
   va_end(arguments);
 }
 
+/* Length of the part of a line that fits `width` columns and ends in a comma, or all of it. */
+static int64_t fitting_part(const char *line, int64_t width) {
+  int64_t length = (int64_t)strlen(line), part = 0;
+  if (length <= width) return length;
+  for (int64_t i = 0; i + 1 < length && (i < width || !part); i++)
+    if (line[i] == ',' && line[i + 1] == ' ') part = i + 1;
+  return part ? part : length;
+}
+
+void text_wrapped(Text *text, const char *line) {
+  enum { COLUMNS = 120 };
+  const char *parenthesis = strchr(line, '(');
+  int64_t margin = 2 * text->indent, hang = parenthesis ? margin + (parenthesis - line) + 1 : margin;
+  append_indent(text);
+  for (bool first = true; *line; first = false) {
+    if (!first) text_append(text, "%*s", (int)hang, "");
+    int64_t part = fitting_part(line, COLUMNS - (first ? margin : hang));
+    text_append(text, "%.*s\n", (int)part, line);
+    line += part + (line[part] == ' ');
+  }
+}
+
 void text_open(Text *text, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);

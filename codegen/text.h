@@ -15,6 +15,9 @@ typedef struct Text {
 void text_append(Text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* An indented line; directives of the preprocessor start at the margin. */
 void text_line(Text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* An indented line, broken behind commas where it is longer than 120 columns; what follows is aligned with what stands
+ * behind the first parenthesis. */
+void text_wrapped(Text *text, const char *line);
 /* An indented line that ends in " {", and the closing brace. */
 void text_open(Text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_close(Text *text);
