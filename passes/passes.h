@@ -138,8 +138,10 @@ typedef struct MemoryMap {
   int64_t arena_bytes;
 } MemoryMap;
 
-/* Persistent storages (shared by the module's graphs, same offsets in each) first, then transients packed by lifetime. */
-MemoryMap *plan_memory(const Graph *graph, const StorageTable *table, const Schedule *schedule, MemoryArena *arena);
+/* Persistent storages (shared by the module's graphs, same offsets in each) first, then transients packed by lifetime. capacity:
+ * bytes that the arena may take, where the search may stop; -1: as few as possible. */
+MemoryMap *plan_memory(const Graph *graph, const StorageTable *table, const Schedule *schedule, int64_t capacity,
+                       MemoryArena *arena);
 /* Sweeps the map with code of its own: NULL, or the first two storages that overlap while both live. */
 const char *check_memory(const Graph *graph, const StorageTable *table, const Schedule *schedule, const MemoryMap *map,
                          MemoryArena *arena);
@@ -159,14 +161,22 @@ typedef struct Compilation {
   int64_t budget;    /* bytes, -1: none */
   CompiledGraph train, evaluation; /* graph NULL where the module has none */
   int64_t arena_bytes;             /* the larger of the two */
+  CompiledGraph keep_all;          /* the training graph before the checkpoint pass */
+  struct Checkpoint *checkpoint;   /* what the checkpoint pass decided (passes/checkpoint.h); NULL without training graph */
+  double *costs;                   /* microseconds per node of keep_all.graph */
 } Compilation;
 
 typedef struct PipelineOptions {
-  int64_t alignment, budget;
-  const char *dump_pass; /* print the module after this pass to stdout, or NULL */
+  int64_t alignment, budget; /* bytes; budget -1: none */
+  const char *dump_pass;     /* print the module after this pass to stdout, or NULL */
+  const struct CheckpointOptions *checkpoint; /* strategy and limits; NULL: keep everything whatever the budget */
+  /* Microseconds per node id of a graph with storages; called once, for the training graph. */
+  double *(*costs)(void *context, const Graph *graph, const StorageTable *table, MemoryArena *arena);
+  void *context;
 } PipelineOptions;
 
-/* passes/pipeline.c. NULL after errors were reported. */
+/* passes/pipeline.c. NULL after errors were reported. When no plan fits the budget, checkpoint->compiled.graph is NULL and train is
+ * the graph that keeps everything. */
 Compilation *compile_module(Module *module, const PipelineOptions *options);
 
 #endif

@@ -1,5 +1,5 @@
 /* passes/pipeline.c - the compiler on one screen: every pass, in order. */
-#include "passes/passes.h"
+#include "passes/checkpoint.h"
 
 typedef struct Pipeline {
   const PipelineOptions *options;
@@ -14,6 +14,12 @@ static void finish_pass(Pipeline *pipeline, const char *pass, const Graph *graph
   if (pipeline->options->dump_pass && string_equal(pipeline->options->dump_pass, pass) &&
       graph == (pipeline->module->train ? pipeline->module->train : graph))
     fputs(module_print(pipeline->scratch, pipeline->module), stdout);
+  memory_arena_reset(pipeline->scratch);
+}
+
+static void finish_map(Pipeline *pipeline, const CompiledGraph *result) {
+  const char *overlap = check_memory(result->graph, result->table, result->schedule, result->map, pipeline->scratch);
+  if (overlap) die("memory map of the %s graph: %s", result->graph->evaluation ? "evaluation" : "training", overlap);
   memory_arena_reset(pipeline->scratch);
 }
 
@@ -35,9 +41,23 @@ static CompiledGraph compile_graph(Pipeline *pipeline, Graph *graph) {
   finish_pass(pipeline, "kernels", graph);
   result.table = assign_storages(graph, pipeline->options->alignment, arena);
   result.schedule = order_graph(graph, result.table, arena);
-  result.map = plan_memory(graph, result.table, result.schedule, arena);
-  const char *overlap = check_memory(graph, result.table, result.schedule, result.map, scratch);
-  if (overlap) die("memory map of the %s graph: %s", graph->evaluation ? "evaluation" : "training", overlap);
+  result.map = plan_memory(graph, result.table, result.schedule, -1, arena);
+  finish_map(pipeline, &result);
+  return result;
+}
+
+/* The training graph once more, with clones where the budget asks for them. */
+static CompiledGraph checkpoint_train(Pipeline *pipeline, Compilation *compilation) {
+  MemoryArena *arena = pipeline->module->arena;
+  const CompiledGraph *keep_all = &compilation->keep_all;
+  compilation->costs = pipeline->options->costs(pipeline->options->context, keep_all->graph, keep_all->table, arena);
+  compilation->checkpoint = checkpoint_graph(keep_all, compilation->costs, pipeline->options->budget,
+                                             pipeline->options->checkpoint, arena);
+  if (!compilation->checkpoint || !compilation->checkpoint->compiled.graph) return *keep_all;
+  CompiledGraph result = compilation->checkpoint->compiled;
+  pipeline->module->train = result.graph;
+  finish_pass(pipeline, "checkpoint", result.graph);
+  finish_map(pipeline, &result);
   return result;
 }
 
@@ -45,8 +65,10 @@ Compilation *compile_module(Module *module, const PipelineOptions *options) {
   Pipeline pipeline = {.options = options, .module = module, .scratch = memory_arena_create()};
   Compilation *compilation = NEW(module->arena, Compilation);
   *compilation = (Compilation){.module = module, .alignment = options->alignment, .budget = options->budget};
-  if (module->train) compilation->train = compile_graph(&pipeline, module->train);
+  if (module->train) compilation->train = compilation->keep_all = compile_graph(&pipeline, module->train);
   if (module->evaluation && !diag_error_count()) compilation->evaluation = compile_graph(&pipeline, module->evaluation);
+  if (module->train && options->checkpoint && !diag_error_count())
+    compilation->train = checkpoint_train(&pipeline, compilation);
   memory_arena_destroy(pipeline.scratch);
   if (diag_error_count()) return NULL;
   const MemoryMap *train = compilation->train.map, *evaluation = compilation->evaluation.map;

@@ -1,9 +1,10 @@
 /* frontend/driver/command_compile.c - `reprise compile`. */
+#include <unistd.h>
+
 #include "codegen/codegen.h"
 #include "frontend/driver/commands.h"
 #include "frontend/driver/produce.h"
-#include "passes/cost.h"
-#include "passes/rematerialize.h"
+#include "passes/checkpoint.h"
 
 int write_text(const Options *options, const char *path, const char *text) {
   const char *error;
@@ -12,15 +13,52 @@ int write_text(const Options *options, const char *path, const char *text) {
   return EXIT_IO;
 }
 
-Compilation *compile_for_target(const Options *options, Module *module) {
-  PipelineOptions pipeline = {
-      .alignment = target_c.alignment, .budget = options->budget, .dump_pass = options->dump_pass};
-  return compile_module(module, &pipeline);
+/* Microseconds per node by the roofline model of the device in `context`. */
+static double *costs_by_model(void *context, const Graph *graph, const StorageTable *table, MemoryArena *arena) {
+  return model_costs(graph, table, context, arena);
+}
+
+static void show_progress(void *context, const char *text) {
+  (void)context;
+  fprintf(stderr, "\r\033[Kplanning: %s", text);
+  fflush(stderr);
+}
+
+PlanRequest plan_request_of(const Options *options) {
+  PlanRequest request = {.strategy = options->strategy,
+                         .planner = options->planner,
+                         .seconds = options->solver_seconds,
+                         .nodes = options->solver_nodes};
+  if (isatty(STDERR_FILENO) && !options->quiet) request.progress = show_progress;
+  return request;
+}
+
+Compilation *compile_for_target(const Options *options, Module *module, int *code) {
+  CheckpointOptions checkpoint = {.request = plan_request_of(options), .plan_input = options->plan_input};
+  PipelineOptions pipeline = {.alignment = target_c.alignment,
+                              .budget = options->budget,
+                              .dump_pass = options->dump_pass,
+                              .checkpoint = &checkpoint,
+                              .costs = costs_by_model};
+  const char *io_error;
+  const Device *device = find_device(options->arena, options->device ? options->device : "cpu", &io_error);
+  *code = io_error ? EXIT_IO : EXIT_SOURCE_ERROR;
+  if (io_error) fprintf(stderr, "reprise: %s\n", io_error);
+  if (!device) return NULL;
+  pipeline.context = (void *)(uintptr_t)device;
+  Compilation *compilation = compile_module(module, &pipeline);
+  if (checkpoint.request.progress) fputs("\r\033[K", stderr);
+  if (!compilation) return NULL;
+  *code = report_plan_faults(options, compilation);
+  return *code == EXIT_OK ? compilation : NULL;
 }
 
 static char *emit_source(const Options *options, const Compilation *compilation) {
   int64_t length;
+  const Checkpoint *checkpoint = compilation->checkpoint;
   CodegenOptions codegen = {0};
+  if (checkpoint)
+    codegen.plan_json = plan_text(options->arena, checkpoint->problem->plan_graph, checkpoint->answer.plan, false);
   return emit_c_program(compilation, &codegen, options->arena, &length);
 }
 
@@ -33,16 +71,6 @@ int produce_executable(const Options *options, const Compilation *compilation, c
   if (link_executable(source, (int64_t)strlen(source), output, &link, options->arena, &code, &error)) return EXIT_OK;
   fprintf(stderr, "reprise: %s\n", error);
   return code;
-}
-
-/* The planner's graph file of the training graph, with costs by the model of this target's device. */
-static char *emit_graph(const Options *options, const Compilation *compilation) {
-  const char *io_error;
-  const Device *device = find_device(options->arena, "cpu", &io_error);
-  const CompiledGraph *train = &compilation->train;
-  double *costs = model_costs(train->graph, train->table, device, options->arena);
-  PlanningProblem *problem = state_problem(train->graph, train->table, train->schedule, costs, options->arena);
-  return plan_graph_text(options->arena, problem->plan_graph);
 }
 
 /* Name of one emitted file: what -o says when it is the only one, else the base name with the extension. */
@@ -60,14 +88,6 @@ static char *output_name(const Options *options, unsigned emission, const char *
 static int write_emission(const Options *options, unsigned emission, const char *extension, const char *text) {
   if (!(options->emissions & emission)) return EXIT_OK;
   return text ? write_text(options, output_name(options, emission, extension), text) : EXIT_SOURCE_ERROR;
-}
-
-static int check_budget(const Options *options, const Compilation *compilation) {
-  if (options->budget < 0 || compilation->arena_bytes <= options->budget) return EXIT_OK;
-  fprintf(stderr, "reprise: the budget of %s is too small: this plan needs %s\n",
-          format_bytes_exact(options->arena, options->budget),
-          format_bytes_exact(options->arena, compilation->arena_bytes));
-  return EXIT_BUDGET_INFEASIBLE;
 }
 
 static void print_result(const Options *options, const Compilation *compilation, const char *output) {
@@ -94,14 +114,14 @@ int compile_command(const Options *given) {
   }
   Module *module = load_module(&options, &code);
   if (!module) return code;
-  Compilation *compilation = compile_for_target(&options, module);
-  if (!compilation) return EXIT_SOURCE_ERROR;
-  if ((code = check_budget(&options, compilation)) != EXIT_OK) return code;
+  Compilation *compilation = compile_for_target(&options, module, &code);
+  if (!compilation) return code;
   if ((options.emissions & EMIT_IR) &&
-      (code = write_emission(&options, EMIT_IR, ".ir", module_print(options.arena, module))))
+      (code = write_emission(&options, EMIT_IR, ".ir", module_print(options.arena, compilation->module))))
     return code;
   if ((options.emissions & EMIT_GRAPH) &&
-      (code = write_emission(&options, EMIT_GRAPH, ".graph.json", emit_graph(&options, compilation))))
+      (code = write_emission(&options, EMIT_GRAPH, ".graph.json",
+                             plan_graph_text(options.arena, compilation->checkpoint->problem->plan_graph))))
     return code;
   if ((options.emissions & EMIT_C) &&
       (code = write_emission(&options, EMIT_C, ".c", emit_source(&options, compilation))))

@@ -284,8 +284,8 @@ static int check_program(Verification *v, bool *passed) {
     fprintf(stderr, "reprise: %s\n", error);
     return EXIT_IO;
   }
-  Compilation *compilation = compile_for_target(v->options, module);
-  if (!compilation) return EXIT_SOURCE_ERROR;
+  Compilation *compilation = compile_for_target(v->options, module, &code);
+  if (!compilation) return code;
   code = produce_executable(v->options, compilation, in_folder(v, "program"));
   return code == EXIT_OK && run_reference(v) ? compare_program(v, passed) : code ? code : EXIT_SOURCE_ERROR;
 }

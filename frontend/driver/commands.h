@@ -7,6 +7,9 @@
 int check_command(const Options *options);
 int format_command(const Options *options);
 int compile_command(const Options *options);
+int plan_command(const Options *options);
+int sweep_command(const Options *options);
+int device_command(const Options *options);
 int verify_command(const Options *options);
 
 /* Elaborates the first file of the options. Returns NULL after the errors were printed, with the exit code. */

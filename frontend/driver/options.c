@@ -47,11 +47,11 @@ static const char *set_definition(Options *options, const char *value) {
 }
 
 static const char *set_dump(Options *options, const char *value) {
-  static const char *const passes[] = {"frontend", "simplify", "grad", "fuse", "kernels"};
+  static const char *const passes[] = {"frontend", "simplify", "grad", "fuse", "kernels", "checkpoint"};
   options->dump_pass = value;
   for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
     if (string_equal(value, passes[i])) return NULL;
-  return "expected one of frontend, simplify, grad, fuse, kernels";
+  return "expected one of frontend, simplify, grad, fuse, kernels, checkpoint";
 }
 
 static const char *set_count(const char *value, int64_t *count) {
@@ -76,9 +76,62 @@ static const char *set_compiler_flags(Options *options, const char *value) {
   return NULL;
 }
 
+static const char *set_strategy(Options *options, const char *value) {
+  if (plan_strategy_parse(value, &options->strategy)) return NULL;
+  return "expected one of ilp, none, blocks, sqrt, selective, greedy";
+}
+
+static const char *set_planner(Options *options, const char *value) {
+  options->planner = value;
+  return *value ? NULL : "expected a command";
+}
+
+static const char *set_device(Options *options, const char *value) {
+  options->device = value;
+  return *value ? NULL : "expected the name or the description of a device";
+}
+
+static const char *set_solver_seconds(Options *options, const char *value) {
+  char *end;
+  options->solver_seconds = strtod(value, &end);
+  bool good =
+      value[0] >= '0' && value[0] <= '9' && !*end && options->solver_seconds > 0 && options->solver_seconds < 1e9;
+  return good ? NULL : "expected a positive number of seconds";
+}
+
+static const char *set_solver_nodes(Options *options, const char *value) {
+  return set_count(value, &options->solver_nodes);
+}
+
+static const char *set_plan_output(Options *options, const char *value) {
+  options->plan_output = value;
+  return *value ? NULL : "expected a file name";
+}
+
+static const char *set_plan_input(Options *options, const char *value) {
+  options->plan_input = value;
+  return *value ? NULL : "expected a file name";
+}
+
+static const char *set_csv_output(Options *options, const char *value) {
+  options->csv_output = value;
+  return *value ? NULL : "expected a file name";
+}
+
+static const char *set_points(Options *options, const char *value) {
+  const char *fault = set_count(value, &options->points);
+  return fault ? fault : options->points > 1000 ? "expected at most 1000" : NULL;
+}
+
 static const char *set_check(Options *options, const char *value) {
   (void)value;
   options->check = true;
+  return NULL;
+}
+
+static const char *set_measure(Options *options, const char *value) {
+  (void)value;
+  options->measure = true;
   return NULL;
 }
 
@@ -105,12 +158,23 @@ static const OptionInfo option_table[] = {
     {"define", "-D", "NAME=VALUE", "replaces a dim or const of the model file", set_definition},
     {"emit", NULL, "LIST", "what to write: exe (default), c, ir, graph; several with commas", set_emissions},
     {"memory-budget", NULL, "SIZE", "most bytes that the arena may take, such as 8GiB or 64MB", set_budget},
-    {"dump", NULL, "PASS", "print the graphs after frontend, simplify, grad, fuse or kernels", set_dump},
+    {"strategy", NULL, "NAME", "ilp (default), none, blocks, sqrt, selective or greedy", set_strategy},
+    {"device", NULL, "NAME", "whose costs to plan with: cpu, h100, h200, a100, rtx4090, ..., or a description file",
+     set_device},
+    {"planner", NULL, "COMMAND", "the planner program (default: reprise-planner)", set_planner},
+    {"solver-nodes", NULL, "N", "branch-and-bound nodes of each integer program", set_solver_nodes},
+    {"solver-time", NULL, "SECONDS", "a last resort: plans then depend on the machine's speed", set_solver_seconds},
+    {"plan-out", NULL, "FILE", "write the plan", set_plan_output},
+    {"plan-in", NULL, "FILE", "a plan of this graph to start from", set_plan_input},
+    {"csv", NULL, "FILE", "write the curve as CSV", set_csv_output},
+    {"points", NULL, "N", "budgets of a sweep (default 8)", set_points},
+    {"dump", NULL, "PASS", "print the graphs after frontend, simplify, grad, fuse, kernels or checkpoint", set_dump},
     {"cc", NULL, "COMMAND", "the C compiler (default: $CC, else cc)", set_compiler},
     {"cflags", NULL, "FLAGS", "flags in place of -O2 -march=native", set_compiler_flags},
     {"elements", NULL, "N", "elements of each gradient that are compared (default 8)", set_elements},
     {"steps", NULL, "N", "training steps that are compared (default 3)", set_steps},
     {"check", NULL, NULL, "change nothing; exit 1 when a file is not in canonical form", set_check},
+    {"measure", NULL, NULL, "measure this machine: matrix product, streaming, an empty kernel", set_measure},
     {"json", NULL, NULL, "print the result as JSON", set_json},
     {"quiet", "-q", NULL, "print nothing but errors", set_quiet},
     {"verbose", "-v", NULL, "print what is done", set_verbose},

@@ -3,6 +3,7 @@
 #define REPRISE_FRONTEND_DRIVER_OPTIONS_H
 
 #include "frontend/elaborate.h"
+#include "passes/planner/strategies.h"
 
 /* What --emit asks for. */
 typedef enum Emission { EMIT_EXECUTABLE = 1, EMIT_C = 2, EMIT_IR = 4, EMIT_GRAPH = 8 } Emission;
@@ -17,8 +18,14 @@ typedef struct Options {
   int64_t budget;                /* bytes; -1: none */
   const char *dump_pass;
   const char *compiler, *compiler_flags; /* --cc, --cflags; NULL: the defaults */
-  int64_t elements, steps;               /* verify */
-  bool check, json, quiet, verbose;
+  PlanStrategy strategy;
+  const char *planner, *device; /* NULL: the defaults */
+  double solver_seconds;        /* 0: no limit */
+  int64_t solver_nodes;         /* 0: the planner's default */
+  const char *plan_output, *plan_input, *csv_output;
+  int64_t points;          /* sweep: budgets */
+  int64_t elements, steps; /* verify */
+  bool check, measure, json, quiet, verbose;
 } Options;
 
 typedef struct Command {

@@ -3,10 +3,18 @@
 #define REPRISE_FRONTEND_DRIVER_PRODUCE_H
 
 #include "frontend/driver/options.h"
-#include "passes/passes.h"
+#include "passes/checkpoint.h"
 
-/* Runs the passes with the target's alignment and the options' budget. NULL after errors were reported. */
-Compilation *compile_for_target(const Options *options, Module *module);
+/* Runs the passes with the target's alignment and the options' budget, strategy and limits. NULL after errors were
+ * reported, with the exit code: EXIT_BUDGET_INFEASIBLE or EXIT_NO_PLAN when no plan fits. */
+Compilation *compile_for_target(const Options *options, Module *module, int *code);
+
+/* What the options say about how to plan. */
+PlanRequest plan_request_of(const Options *options);
+
+/* command_plan.c: EXIT_OK when the compilation has a plan within its budget (notes about the planner are printed); else
+ * the report of what is missing on stderr, and its exit code. */
+int report_plan_faults(const Options *options, const Compilation *compilation);
 
 /* Emits, compiles and links the program. Returns an ExitCode after its own message. */
 int produce_executable(const Options *options, const Compilation *compilation, const char *output);

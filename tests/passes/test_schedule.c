@@ -11,7 +11,7 @@ typedef struct Planned {
 static Planned plan(SmallGraph *small) {
   Planned p = {.table = assign_storages(small->graph, 64, small->arena)};
   p.schedule = order_graph(small->graph, p.table, small->arena);
-  p.map = plan_memory(small->graph, p.table, p.schedule, small->arena);
+  p.map = plan_memory(small->graph, p.table, p.schedule, -1, small->arena);
   return p;
 }
 
@@ -299,6 +299,22 @@ static void accumulation_updates_last(void **state) {
   small_graph_destroy(&small);
 }
 
+/* The planner's stages begin with the first backward node: none stands among forward nodes. */
+static void updates_wait_for_the_forward_pass(void **state) {
+  (void)state;
+  SmallGraph small = small_graph();
+  Graph *graph = small.graph;
+  ValueId w = small_parameter(&small, "w", 1, SHAPE(3, 3)), x = small_input(&small, F32, SHAPE(3, 3));
+  ValueId first = BUILD(graph, contract, w, x), second = BUILD(graph, contract, x, x);
+  graph->phase = PHASE_UPDATE;
+  build_assign(graph, w, first); /* could run as soon as `first` is made */
+  NodeId update = (NodeId)graph->nodes.count - 1;
+  output(&small, second);
+  Planned p = plan(&small);
+  assert_true(position(&p, update) > position(&p, graph_value(graph, second)->producer));
+  small_graph_destroy(&small);
+}
+
 static void graphs_share_the_persistent_section(void **state) {
   (void)state;
   SmallGraph small = small_graph();
@@ -330,6 +346,7 @@ int main(void) {
       cmocka_unit_test(updates_follow_last_readers),
       cmocka_unit_test(old_values_are_seen),
       cmocka_unit_test(accumulation_updates_last),
+      cmocka_unit_test(updates_wait_for_the_forward_pass),
       cmocka_unit_test(graphs_share_the_persistent_section),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,63 @@
+/* frontend/driver/command_plan.c - `reprise plan` for model files and graph files. */
+#include <math.h>
+#include <unistd.h>
+
+#include "frontend/driver/commands.h"
+#include "frontend/driver/planning.h"
+
+int report_plan_faults(const Options *options, const Compilation *compilation) {
+  const Checkpoint *checkpoint = compilation->checkpoint;
+  PlanView view = view_of_compilation(compilation);
+  if (checkpoint->compiled.graph) {
+    int64_t evaluation = compilation->evaluation.map ? compilation->evaluation.map->arena_bytes : 0;
+    if (view.answer.note) fprintf(stderr, "reprise: %s\n", view.answer.note);
+    if (view.budget < 0 || evaluation <= view.budget) return EXIT_OK;
+    fprintf(stderr, "reprise: training fits %s, but evaluation needs %s; make the batch smaller\n",
+            format_bytes_exact(options->arena, view.budget), format_bytes_exact(options->arena, evaluation));
+    return EXIT_BUDGET_INFEASIBLE;
+  }
+  if (view.answer.exit == EXIT_BUDGET_INFEASIBLE || view.answer.plan) {
+    print_infeasible(stderr, options->arena, &view);
+    return EXIT_BUDGET_INFEASIBLE;
+  }
+  fprintf(stderr, "reprise: %s\n", view.answer.note ? view.answer.note : "no plan was found within the limits");
+  return view.answer.exit;
+}
+
+/* Time that one percent more and less memory is worth, from two neighbouring solves. */
+static ShadowPrice find_shadow_price(Planning *planning, const PlanView *view) {
+  ShadowPrice price = {.step = view->budget / 100, .saved = NAN, .added = NAN};
+  PlanView more = solve_planning(planning, view->budget + price.step, planning->options->strategy, view->answer.plan);
+  PlanView less = solve_planning(planning, view->budget - price.step, planning->options->strategy, NULL);
+  double cost = view->answer.plan->cost;
+  if (planning_fits(&more)) price.saved = fmax(0, cost - more.answer.plan->cost);
+  if (planning_fits(&less)) price.added = fmax(0, less.answer.plan->cost - cost);
+  return price;
+}
+
+static int fail_planning(const Options *options, const PlanView *view) {
+  if (view->answer.exit == EXIT_BUDGET_INFEASIBLE || view->answer.plan) {
+    print_infeasible(stderr, options->arena, view);
+    return EXIT_BUDGET_INFEASIBLE;
+  }
+  fprintf(stderr, "reprise: %s\n", view->answer.note ? view->answer.note : "no plan was found within the limits");
+  return view->answer.exit;
+}
+
+int plan_command(const Options *options) {
+  int code;
+  Planning *planning = open_planning(options, &code);
+  if (!planning) return code;
+  PlanView view = solve_planning(planning, options->budget, options->strategy, planning->incumbent);
+  if (!planning_fits(&view)) return fail_planning(options, &view);
+  if (options->plan_output && (code = write_text(options, options->plan_output,
+                                                 plan_text(options->arena, view.graph, view.answer.plan, false))))
+    return code;
+  ShadowPrice price, *shown = NULL;
+  if (options->budget >= 0 && !options->quiet) price = find_shadow_price(planning, &view), shown = &price;
+  if (options->json)
+    fputs(plan_report_json(options->arena, &view, shown), stdout);
+  else if (!(options->plan_output && string_equal(options->plan_output, "-")))
+    print_plan(stdout, options->arena, &view, shown, options->verbose);
+  return EXIT_OK;
+}

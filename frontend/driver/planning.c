@@ -1,0 +1,104 @@
+/* frontend/driver/planning.c - one way to ask for plans, whatever the file. */
+#include "frontend/driver/planning.h"
+
+#include "frontend/driver/commands.h"
+#include "passes/planner/replay.h"
+
+static PlanView view_of(const Planning *planning, int64_t budget) {
+  return (PlanView){.name = planning->name,
+                    .graph = planning->graph,
+                    .keep_all = planning->keep_all,
+                    .budget = budget,
+                    .arena_bytes = -1,
+                    .keep_all_arena = -1};
+}
+
+static void read_checkpoint(PlanView *view, const Checkpoint *checkpoint) {
+  view->answer = checkpoint->answer;
+  view->replans = checkpoint->replans;
+  view->arena_bytes = checkpoint->compiled.graph ? checkpoint->compiled.map->arena_bytes : checkpoint->packed;
+}
+
+PlanView view_of_compilation(const Compilation *compilation) {
+  const Checkpoint *checkpoint = compilation->checkpoint;
+  PlanView view = {.name = compilation->module->name,
+                   .graph = checkpoint->problem->plan_graph,
+                   .keep_all = checkpoint->keep_all,
+                   .budget = compilation->budget,
+                   .keep_all_arena = compilation->keep_all.map->arena_bytes};
+  read_checkpoint(&view, checkpoint);
+  return view;
+}
+
+static Planning *open_model(const Options *options, Planning *planning, int *code) {
+  Options unlimited = *options;
+  unlimited.budget = -1;
+  Module *module = load_module(options, code);
+  if (!module) return NULL;
+  planning->compilation = compile_for_target(&unlimited, module, code);
+  if (!planning->compilation) return NULL;
+  planning->name = module->name;
+  planning->graph = planning->compilation->checkpoint->problem->plan_graph;
+  planning->keep_all = planning->compilation->checkpoint->keep_all;
+  return planning;
+}
+
+static Planning *open_graph(const Options *options, Planning *planning, int *code) {
+  const char *path = options->files.items[0];
+  *code = EXIT_SOURCE_ERROR;
+  if (options->definitions.count) {
+    fprintf(stderr, "reprise %s: -D goes with model files; '%s' is a graph file\n", options->command, path);
+    *code = EXIT_USAGE;
+    return NULL;
+  }
+  planning->graph = plan_graph_read(options->arena, path);
+  if (!planning->graph) return NULL;
+  planning->name = planning->graph->name ? planning->graph->name : path;
+  planning->keep_all = plan_keep_all(options->arena, planning->graph);
+  return planning;
+}
+
+static bool read_incumbent(Planning *planning, int *code) {
+  const Options *options = planning->options;
+  if (!options->plan_input) return true;
+  Plan *plan = plan_read(options->arena, planning->graph, options->plan_input);
+  *code = EXIT_SOURCE_ERROR;
+  if (!plan) return false;
+  Replay *replay = replay_plan(options->arena, planning->graph, plan);
+  planning->incumbent = plan;
+  if (!replay->faults.count) return true;
+  diag_error((Location){0}, "%s: not a plan of this graph: %s", options->plan_input, replay->faults.items[0]);
+  return false;
+}
+
+Planning *open_planning(const Options *options, int *code) {
+  Planning *planning = NEW(options->arena, Planning);
+  planning->options = options;
+  bool model = string_ends(options->files.items[0], ".rp");
+  if (!(model ? open_model(options, planning, code) : open_graph(options, planning, code))) return NULL;
+  return read_incumbent(planning, code) ? planning : NULL;
+}
+
+PlanView solve_planning(Planning *planning, int64_t budget, PlanStrategy strategy, const Plan *incumbent) {
+  MemoryArena *arena = planning->options->arena;
+  PlanView view = view_of(planning, budget);
+  PlanRequest request = plan_request_of(planning->options);
+  request.strategy = strategy;
+  request.incumbent = incumbent;
+  if (planning->compilation) {
+    const Compilation *compilation = planning->compilation;
+    CheckpointOptions checkpoint = {.request = request};
+    view.keep_all_arena = compilation->keep_all.map->arena_bytes;
+    read_checkpoint(&view, checkpoint_graph(&compilation->keep_all, compilation->costs, budget, &checkpoint, arena));
+    /* the problem was stated anew: same numbers, so names may come from the first */
+    return view;
+  }
+  request.budget = budget < 0 ? planning->keep_all->peak : budget;
+  view.answer = plan_request(arena, planning->graph, &request);
+  return view;
+}
+
+bool planning_fits(const PlanView *view) {
+  return view->answer.plan &&
+         (view->budget < 0 || (view->answer.plan->peak <= view->budget && view->arena_bytes <= view->budget));
+}
