@@ -143,6 +143,7 @@ void fiber_wait(void);
 void fiber_exit(void) __attribute__((noreturn));
 /* A stack for a thread that starts; stacks are taken again when their thread is done. */
 void fiber_reset(void);
+bool on_fiber_stack(const void *address);
 
 /* ---- shadow.c ---- */
 

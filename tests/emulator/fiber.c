@@ -38,6 +38,11 @@ static int take_stack(void) {
 
 void fiber_reset(void) { fibers.started = fibers.free_count = 0; }
 
+bool on_fiber_stack(const void *address) {
+  const char *at = address;
+  return fibers.memory && at >= fibers.memory && at < fibers.memory + (size_t)MOST_STACKS * STACK_BYTES;
+}
+
 static void enter(void) {
   fibers.entry();
   fiber_exit();

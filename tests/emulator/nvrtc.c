@@ -164,8 +164,10 @@ static bool preprocess(Program *program, const char *home, const char *include) 
 
 static bool link_library(Program *program, const char *home) {
   char *command = format(
-      "%s -std=c++20 -x c++-cpp-output -c -O1 -g0 -fPIC -w -fsanitize=thread -ffp-contract=off -fno-exceptions "
-      "-fno-rtti -fvisibility=hidden -fno-builtin-memset -fno-builtin-memcpy -fno-strict-aliasing %s/entries.ii -o "
+      "%s -std=c++20 -x c++-cpp-output -c -O1 -g0 -fPIC -w -fsanitize=thread,alignment -ffp-contract=off "
+      "-fno-exceptions "
+      "-fno-rtti -fvisibility=hidden -fno-builtin-memset -fno-builtin-memcpy -fno-strict-aliasing "
+      "-fno-delete-null-pointer-checks %s/entries.ii -o "
       "%s/kernels.o && %s -shared -o %s/kernels.so %s/kernels.o -L%s -l:libcuda.so.1 -lm",
       compiler(), program->folder, program->folder, compiler(), program->folder, program->folder, home);
   bool done = run(program, command);

@@ -306,9 +306,6 @@ static void access_region(const Region *region, CuPointer address, size_t bytes,
 }
 
 static void access_device(CuPointer address, size_t bytes, bool write, bool atomic) {
-  bool scalar = bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
-  if (scalar && address % bytes != 0)
-    stop("%s %zu bytes at an address that is no multiple of %zu", write ? "writes" : "reads", bytes, bytes);
   check_bounds(address, bytes, write);
   Allocation *allocation = find_allocation(address, bytes);
   if (!allocation) stop_outside(address, bytes, write);
@@ -333,8 +330,8 @@ static void access_memory(const void *pointer, size_t bytes, bool write, bool at
     access_device(address, bytes, write, atomic);
   } else if (address < 4096) {
     stop("%s through a null pointer", write ? "writes" : "reads");
-  } else if (in_pinned_memory(pointer, bytes)) {
-    stop("%s host memory", write ? "writes" : "reads");
+  } else if (in_pinned_memory(pointer, bytes) || (write && !on_fiber_stack(pointer))) {
+    stop("%s memory that is not the device's, or shared memory beyond its end", write ? "writes" : "reads");
   }
 }
 
@@ -429,3 +426,16 @@ EXPORT void __tsan_func_entry(void *p) { (void)p; }
 EXPORT void __tsan_func_exit(void) {}
 EXPORT void __tsan_init(void) {}
 EXPORT void __tsan_vptr_update(void **p, void *value) { (void)p, (void)value; }
+
+/* The hook of -fsanitize=alignment: where the access is in the source, its type, the logarithm of what it needs. */
+typedef struct Misaligned {
+  const char *file;
+  uint32_t line, column;
+  const void *type;
+  unsigned char alignment, kind;
+} Misaligned;
+EXPORT void __ubsan_handle_type_mismatch_v1(const Misaligned *data, uintptr_t address) {
+  if (running)
+    stop("uses %#llx, which is no multiple of %d, at line %u", (unsigned long long)address, 1 << data->alignment,
+         data->line);
+}
