@@ -97,7 +97,7 @@ typedef struct GradientCheck {
  * persistents filled and a graph as the grad pass leaves it, not fused; leaves inputs and persistents unchanged and
  * nothing written. Differences are taken at two step sizes and extrapolated (Richardson); where one-sided differences
  * disagree as at a kink, the element is skipped. Operators that stop gradients on purpose keep their value. The
- * relative error is |analytic - numeric| over the larger of the two, or over 1e-6 of the larger of the loss and the
+ * relative error is |analytic - numeric| over the larger of the two, or over 1e-5 of the larger of the loss and the
  * largest entry of that gradient where both are smaller. Returns false after a data fault. */
 bool eval_gradient_check(Evaluation *evaluation, int64_t elements, GradientCheck *check);
 

@@ -9,7 +9,9 @@
 
 #include "ir/eval_internal.h"
 
-static const double step_size = 3e-5, kink_tolerance = 3e-5, floor_share = 1e-6;
+/* Rounding of a loss L moves central(h) by about 1e-10 L and gap(h) by four times that: the tolerances, of 1e-5 L at
+ * least, lie above. A kink below them moves the result by less than 1e-4. */
+static const double step_size = 3e-5, central_tolerance = 3e-5, gap_tolerance = 1e-4, floor_share = 1e-5;
 
 typedef struct Check {
   Evaluation *evaluation;
@@ -95,8 +97,8 @@ static bool take_differences(const Check *check, ValueId of, int64_t element, do
 
 static bool has_kink(const Check *check, Differences wide, Differences narrow) {
   double magnitude = fmax(check->floor, fmax(fabs(wide.central), fabs(narrow.central)));
-  if (fabs(wide.central - narrow.central) > kink_tolerance * magnitude) return true;
-  return fabs(wide.gap) > kink_tolerance * magnitude && fabs(narrow.gap) > 0.75 * fabs(wide.gap);
+  if (fabs(wide.central - narrow.central) > central_tolerance * magnitude) return true;
+  return fabs(wide.gap) > gap_tolerance * magnitude && fabs(narrow.gap) > 0.75 * fabs(wide.gap);
 }
 
 static bool check_element(const Check *check, const GraphGradient *gradient, int64_t element, double x,
