@@ -158,16 +158,11 @@ void read_data(Elaborator *elaborator, const Item *item) {
 }
 
 void check_readers(Elaborator *elaborator, Location location) {
-  const Training *training = &elaborator->module->training;
   if (diag_error_count() > elaborator->errors) return;
   for (int64_t i = 0; i < elaborator->module->inputs.count; i++) {
     const ModelInput *input = &elaborator->module->inputs.items[i];
-    bool data = find_reader(elaborator, false, i), test = find_reader(elaborator, true, i);
-    if (!data) diag_error(location, "the input '%s' has no reader; expected 'data %s = ...'", input->name, input->name);
-    if (training->test_readers.count && !test)
-      diag_error(location, "the input '%s' has no reader for the test; expected 'test %s = ...'", input->name,
-                 input->name);
-    if (!data || (training->test_readers.count && !test))
-      diag_note(input->location, "'%s' is declared here", input->name);
+    if (find_reader(elaborator, false, i)) continue;
+    diag_error(location, "the input '%s' has no reader; expected 'data %s = ...'", input->name, input->name);
+    diag_note(input->location, "'%s' is declared here", input->name);
   }
 }

@@ -291,7 +291,7 @@ void read_freeze_globs(Elaborator *elaborator, const Top *train);
 void elaborate_train(Elaborator *elaborator, const Top *train);
 /* Items `data`, `test` and `optimizer`. */
 void read_data(Elaborator *elaborator, const Item *item);
-/* Each input has a reader, and one for the test where there is a test. */
+/* Each input has a `data` reader; where one has no `test`, the program says so if it needs it. */
 void check_readers(Elaborator *elaborator, Location location);
 void read_optimizer(Elaborator *elaborator, const Item *item);
 /* match(glob) in a rule: for its parameter; remembered, since a glob must match some parameter. */

@@ -263,7 +263,12 @@ static void lex_punctuation(Lexer *lexer) {
     return;
   }
   lexer->at += utf8_length((const unsigned char *)text, lexer->source->length - start);
-  diag_error(range(lexer, start), "unexpected character '%.*s'", lexer->at - start, text);
+  const char *hint = *text == '&'    ? "; 'and' is written out"
+                     : *text == '|'  ? "; 'or' is written out"
+                     : *text == '!'  ? "; 'not' is written out"
+                     : *text == '\'' ? "; strings stand in double quotes"
+                                     : "";
+  diag_error(range(lexer, start), "unexpected character '%.*s'%s", lexer->at - start, text, hint);
 }
 
 static bool word_may_start_with_digit(const Lexer *lexer) {

@@ -234,6 +234,8 @@ static Expr *parse_operand(Parser *parser) {
     expr = parse_list(parser);
   } else if (at(parser, TOKEN_WORD) || at(parser, TOKEN_LEFT_BRACE)) {
     expr = parse_path_or_call(parser);
+  } else if (at(parser, TOKEN_STAR) && previous(parser)->kind == TOKEN_STAR) {
+    parse_error(parser, "expected an expression, found '*' (the power of x is x^2)");
   } else if (at(parser, TOKEN_DOT)) {
     parse_error(parser, "expected an expression, found '.' (a number has digits on both sides of its point)");
   } else {

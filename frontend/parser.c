@@ -207,12 +207,31 @@ static void parse_update(Parser *parser, Statement *statement) {
 
 static void parse_path_list(Parser *parser, Statement *statement) { statement->paths = parse_paths(parser); }
 
+/* "; did you mean 'param'?" for a word that is nearly a keyword, or "". */
+static const char *keyword_hint(Parser *parser, const char *word, const char *const *keywords, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (string_distance(word, keywords[i], 2) <= (strlen(keywords[i]) > 4 ? 2 : 1))
+      return memory_format(parser->arena, "; did you mean '%s'?", keywords[i]);
+  return "";
+}
+
+static const char *statement_hint(Parser *parser, const Token *first) {
+  static const char *const keywords[] = {"param",  "state", "update", "shared", "grad", "keep",  "recompute",
+                                         "freeze", "if",    "for",    "output", "loss", "return"};
+  bool called = at(parser, TOKEN_WORD) || at(parser, TOKEN_LEFT_BRACE);
+  return called && first->kind == TOKEN_WORD
+             ? keyword_hint(parser, first->text, keywords, sizeof keywords / sizeof *keywords)
+             : "";
+}
+
 /* assign = path% "=" expr% */
 static void parse_assign(Parser *parser, Statement *statement) {
+  const Token *first = peek(parser);
   statement->paths = parse_paths(parser);
-  if (!parser->recovering && at(parser, TOKEN_LEFT_PAREN))
-    parse_error(parser, "a call is not a statement; expected 'name = ...'");
-  expect(parser, TOKEN_ASSIGN, ROLE_LOOSE, "'=' (a statement starts with a keyword or is 'name = ...')");
+  if (at(parser, TOKEN_LEFT_PAREN)) parse_error(parser, "a call is not a statement; expected 'name = ...'");
+  if (!accept(parser, TOKEN_ASSIGN, ROLE_LOOSE) && !parser->recovering)
+    parse_error(parser, "expected '=' (a statement starts with a keyword or is 'name = ...'), found %s%s",
+                token_description(parser->arena, peek(parser)), statement_hint(parser, first));
   statement->values = parse_exprs(parser);
 }
 
@@ -414,7 +433,7 @@ static const struct TopRule {
                  {"model", TOP_MODEL, parse_module},       {"train", TOP_TRAIN, parse_train}};
 
 static void parse_top(Parser *parser, File *file) {
-  static const char *const what = "'import', 'dim', 'const', 'module', 'model' or 'train'";
+  static const char *const keywords[] = {"import", "dim", "const", "module", "model", "train"};
   for (size_t i = 0; i < sizeof top_rules / sizeof *top_rules; i++) {
     Top top = {.kind = top_rules[i].kind, .location = peek(parser)->location};
     if (!accept_word(parser, top_rules[i].keyword)) continue;
@@ -423,7 +442,12 @@ static void parse_top(Parser *parser, File *file) {
     array_push(parser->arena, &file->tops, top);
     return;
   }
-  expected(parser, what);
+  if (parser->recovering) return;
+  parse_error(parser, "expected 'import', 'dim', 'const', 'module', 'model' or 'train', found %s%s",
+              token_description(parser->arena, peek(parser)),
+              at(parser, TOKEN_WORD)
+                  ? keyword_hint(parser, peek(parser)->text, keywords, sizeof keywords / sizeof *keywords)
+                  : "");
 }
 
 /* file = { top NL } */

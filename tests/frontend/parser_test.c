@@ -120,7 +120,7 @@ static const ErrorCase error_cases[] = {
     {"const a = x.b(1)\n", {"1:14: only a single word can be called; write 'label:Module(...)' to call under a label"}},
     {"const a = x.and\n", {"1:13: expected a word or a hole '{...}' after '.', found 'and'"}},
     {"modul M(x) { return x }\ndim A = = 2\n",
-     {"1:1: expected 'import', 'dim', 'const', 'module', 'model' or 'train', found 'modul'",
+     {"1:1: expected 'import', 'dim', 'const', 'module', 'model' or 'train', found 'modul'; did you mean 'module'?",
       "2:9: expected an expression, found '='"}},
     {"module M(x) {\n  y = relu(x\n  z = 1\n}\nmodule N(x) { return }\n",
      {"3:3: expected ',' or ')', found 'z'", "2:11: to match this '('", "5:22: expected an expression, found '}'"}},
@@ -146,6 +146,11 @@ static const ErrorCase error_cases[] = {
     {"train M { clip; optimizer sgd() { wd = 0 } }\n",
      {"1:15: expected a value after 'clip', found ';'", "1:42: expected 'where', found '}'"}},
     {"train M { data = idx(1) }\n", {"1:16: expected the name of an input, found '='"}},
+    {"const a = 2**3\n", {"1:13: expected an expression, found '*' (the power of x is x^2)"}},
+    {"const a = 'x'\n", {"1:11: unexpected character '\''; strings stand in double quotes"}},
+    {"const a = !b\n", {"1:11: unexpected character '!'; 'not' is written out"}},
+    {"module M(x) { parm w: [2] = ones }\n",
+     {"1:20: expected '=' (a statement starts with a keyword or is 'name = ...'), found 'w'; did you mean 'param'?"}},
     {"const a = \xFF\n", {"1:11: the byte 0xFF is not UTF-8; save the file as UTF-8 text"}},
     {"const a = 1 # \xED\xA0\x80\n", {"1:15: the byte 0xED is not UTF-8; save the file as UTF-8 text"}}};
 
