@@ -68,6 +68,12 @@ static Datum call_match(BuiltinCall *call) {
 
 /* ---- on tensors ---- */
 
+/* A result, its axes named as far as those of x tell. */
+static Datum named_tensor(Elaborator *elaborator, ValueId result, ValueId x) {
+  if (result != NO_VALUE) guess_dim_names(elaborator, result, 1, &x);
+  return datum_tensor(result);
+}
+
 /* rearrange(x, pattern, name=size, ...) */
 static Datum call_rearrange(BuiltinCall *call) {
   Elaborator *elaborator = call->elaborator;
@@ -90,12 +96,13 @@ static Datum call_rearrange(BuiltinCall *call) {
     values[sizes++] = items[i].value.integer;
   }
   elaborator->graph->location = call->location;
-  return datum_tensor(
-      build_rearrange(elaborator->graph, items[0].value.tensor, items[1].value.string, (int)sizes, names, values));
+  ValueId x = items[0].value.tensor;
+  ValueId result = build_rearrange(elaborator->graph, x, items[1].value.string, (int)sizes, names, values);
+  return named_tensor(elaborator, result, x);
 }
 
-static void push_tensors(Elaborator *elaborator, const ValueId *values, int64_t count, DatumList *results) {
-  for (int64_t i = 0; i < count; i++) array_push(elaborator->scratch, results, datum_tensor(values[i]));
+static void push_tensors(Elaborator *elaborator, ValueId x, const ValueId *values, int64_t count, DatumList *results) {
+  for (int64_t i = 0; i < count; i++) array_push(elaborator->scratch, results, named_tensor(elaborator, values[i], x));
 }
 
 /* Sizes of the parts of a split: n equal ones, or a list. */
@@ -135,8 +142,7 @@ static void call_split(BuiltinCall *call, DatumList *results) {
   elaborator->graph->location = call->location;
   for (int64_t i = 0; i < count; start += sizes[i++]) {
     ValueId part = build_slice(elaborator->graph, values[0].tensor, (int)axis, start, start + sizes[i], 1);
-    if (part != NO_VALUE) inherit_dim_names(elaborator, part, 1, &values[0].tensor);
-    push_tensors(elaborator, &part, 1, results);
+    push_tensors(elaborator, values[0].tensor, &part, 1, results);
   }
 }
 
@@ -152,7 +158,7 @@ static void call_unstack(BuiltinCall *call, DatumList *results) {
   ValueId *parts = NEW_ARRAY(elaborator->scratch, ValueId, type.dims[axis]);
   elaborator->graph->location = call->location;
   if (build_unstack(elaborator->graph, values[0].tensor, (int)axis, parts))
-    push_tensors(elaborator, parts, type.dims[axis], results);
+    push_tensors(elaborator, values[0].tensor, parts, type.dims[axis], results);
 }
 
 /* ---- where ---- */

@@ -445,15 +445,11 @@ static bool set_attributes(Elaborator *elaborator, const OperatorCall *call, con
   return sound;
 }
 
-/* Results keep the names of the axes of their operands where the two are sure to be the same. */
 static void name_result(Elaborator *elaborator, const OperatorCall *call, ValueId result, const ValueId *inputs) {
-  bool aligned = call->info->kind == KIND_POINTWISE || call->info->kind == KIND_ASSEMBLY;
-  const ValueId *first = call->inputs.count ? inputs : NULL;
-  if (aligned)
+  if (call->info->kind == KIND_POINTWISE)
     inherit_dim_names(elaborator, result, (int)call->inputs.count, inputs);
-  else if (first && *first != NO_VALUE && call->info->kind != KIND_VIEW &&
-           shape_equal(value_type(elaborator->graph, *first), value_type(elaborator->graph, result)))
-    inherit_dim_names(elaborator, result, 1, first);
+  else
+    guess_dim_names(elaborator, result, (int)call->inputs.count, inputs);
 }
 
 Datum apply_operator(Elaborator *elaborator, Op op, const CallArguments *arguments, Location location) {

@@ -35,6 +35,33 @@ void inherit_dim_names(Elaborator *elaborator, ValueId result, int count, const 
   if (any) set_dim_names(elaborator, result, names);
 }
 
+/* The one name that axes of this size have among the operands; no text: none, or several. */
+static DimName name_by_size(const Elaborator *elaborator, int64_t size, int count, const ValueId *operands) {
+  DimName found = {0};
+  for (int k = 0; k < count; k++) {
+    const DimName *names = operands[k] == NO_VALUE ? NULL : dim_names(elaborator, operands[k]);
+    const Type *type = names ? value_type(elaborator->graph, operands[k]) : NULL;
+    for (int i = 0; type && i < type->rank; i++) {
+      if (type->dims[i] != size || !names[i].text) continue;
+      if (found.text && !string_equal(found.text, names[i].text)) return (DimName){0};
+      found = names[i];
+    }
+  }
+  return found;
+}
+
+void guess_dim_names(Elaborator *elaborator, ValueId result, int count, const ValueId *operands) {
+  const Type *type = value_type(elaborator->graph, result);
+  DimName names[MAX_RANK] = {0};
+  bool any = false;
+  if (dim_names(elaborator, result)) return;
+  for (int i = 0; i < type->rank; i++) {
+    if (type->dims[i] > 1) names[i] = name_by_size(elaborator, type->dims[i], count, operands);
+    any = any || names[i].text;
+  }
+  if (any) set_dim_names(elaborator, result, names);
+}
+
 static char *names_text(Elaborator *elaborator, const Type *type, const DimName *names) {
   MemoryArena *arena = elaborator->scratch;
   char *named = memory_string(arena, "["), *sizes = memory_string(arena, "(");

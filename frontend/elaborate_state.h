@@ -262,6 +262,9 @@ const DimName *dim_names(const Elaborator *elaborator, ValueId value); /* or NUL
 void set_dim_names(Elaborator *elaborator, ValueId value, const DimName *names);
 /* Gives axes of a result the names of the operand axes that they come from, aligned at the right. */
 void inherit_dim_names(Elaborator *elaborator, ValueId result, int count, const ValueId *operands);
+/* The same where it is not known which axis comes from which: by size, where one name alone has it. For messages only.
+ */
+void guess_dim_names(Elaborator *elaborator, ValueId result, int count, const ValueId *operands);
 /* "[B, T, 4] (8,1024,4)", or "[8, 4]" where no axis has a name. */
 char *shape_text(Elaborator *elaborator, ValueId value);
 /* False after "dimension mismatch in …" when the tensors do not broadcast. */
