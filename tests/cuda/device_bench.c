@@ -15,6 +15,8 @@ typedef struct Nvrtc {
   int (*log)(void *, char *);
   int (*cubin_size)(void *, size_t *);
   int (*cubin)(void *, char *);
+  int (*ptx_size)(void *, size_t *);
+  int (*ptx)(void *, char *);
   int (*destroy)(void **);
 } Nvrtc;
 
@@ -36,6 +38,8 @@ static bool load(Nvrtc *nvrtc, const char *path) {
   find(nvrtc->library, "nvrtcGetProgramLog", &nvrtc->log);
   find(nvrtc->library, "nvrtcGetCUBINSize", &nvrtc->cubin_size);
   find(nvrtc->library, "nvrtcGetCUBIN", &nvrtc->cubin);
+  find(nvrtc->library, "nvrtcGetPTXSize", &nvrtc->ptx_size);
+  find(nvrtc->library, "nvrtcGetPTX", &nvrtc->ptx);
   find(nvrtc->library, "nvrtcDestroyProgram", &nvrtc->destroy);
   return true;
 }
@@ -50,27 +54,27 @@ static void read_log(const Nvrtc *nvrtc, void *program, char *log, size_t log_si
   free(whole);
 }
 
-char *compile_cuda(const char *library, const char *source, int architecture, const char *const *extra, char *log,
-                   size_t log_size) {
+char *compile_cuda(const char *library, const char *source, const char *target, const char *const *extra, char *log,
+                   size_t log_size, size_t *bytes) {
   Nvrtc nvrtc;
-  char target[64];
-  const char *options[16] = {target, "--fmad=false", "--std=c++17", "-I" REPRISE_SOURCE};
+  char architecture[64];
+  const char *options[16] = {architecture, "--fmad=false", "--std=c++17", "-I" REPRISE_SOURCE};
   int count = 4;
+  bool binary = strncmp(target, "sm_", 3) == 0;
   void *program;
-  snprintf(target, sizeof target, "--gpu-architecture=sm_%d", architecture);
+  snprintf(architecture, sizeof architecture, "--gpu-architecture=%s", target);
   for (; extra && *extra; extra++) options[count++] = *extra;
   snprintf(log, log_size, "cannot load %s", library);
   if (!load(&nvrtc, library) || nvrtc.create(&program, source, "test.cu", 0, NULL, NULL) != 0) return NULL;
   int result = nvrtc.compile(program, count, options);
   read_log(&nvrtc, program, log, log_size);
-  size_t bytes = 0;
-  char *cubin = NULL;
-  if (result == 0 && nvrtc.cubin_size(program, &bytes) == 0 && bytes) {
-    cubin = malloc(bytes);
-    if (!cubin || nvrtc.cubin(program, cubin) != 0) abort();
+  char *image = NULL;
+  if (result == 0 && (binary ? nvrtc.cubin_size : nvrtc.ptx_size)(program, bytes) == 0 && *bytes) {
+    image = malloc(*bytes);
+    if (!image || (binary ? nvrtc.cubin : nvrtc.ptx)(program, image) != 0) abort();
   }
   nvrtc.destroy(&program);
-  return cubin;
+  return image;
 }
 
 /* ---- the device ---- */
@@ -91,7 +95,8 @@ void bench_open(Bench *bench, const char *source) {
     fprintf(stderr, "%s\n", status.message);
     abort();
   }
-  char *cubin = compile_cuda(REPRISE_EMULATOR "/libnvrtc.so.13", source, 90, NULL, log, sizeof log);
+  size_t bytes;
+  char *cubin = compile_cuda(REPRISE_EMULATOR "/libnvrtc.so.13", source, "sm_90", NULL, log, sizeof log, &bytes);
   if (!cubin) fprintf(stderr, "%s\n", log);
   expect(cubin ? 0 : 1, "compile");
   expect(bench->cuda.init(0), "init");

@@ -18,10 +18,11 @@ typedef struct Bench {
   size_t bytes[BENCH_OPERANDS];
 } Bench;
 
-/* NVRTC of a folder (the emulated one, or a toolkit's): compiles for sm_`architecture`. Returns the cubin (malloc), or
- * NULL with the log, cut, in `log`; the log is there after success too. `extra` options end with NULL. */
-char *compile_cuda(const char *library, const char *source, int architecture, const char *const *extra, char *log,
-                   size_t log_size);
+/* Compiles with an NVRTC, the emulated one or a toolkit's, for a target: "sm_90" gives a cubin, "compute_90" PTX.
+ * Returns it (malloc) and its size, or NULL with the log, cut, in `log`; the log is there after success too. `extra`
+ * options end with NULL; NULL: none. */
+char *compile_cuda(const char *library, const char *source, const char *target, const char *const *extra, char *log,
+                   size_t log_size, size_t *bytes);
 
 /* A started device with the module of `source`; the test fails when anything does. */
 void bench_open(Bench *bench, const char *source);

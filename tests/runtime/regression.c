@@ -1,6 +1,6 @@
 /* A program as the compiler would emit it, by hand: linear regression y = x w + b with a little noise on the
  * prediction, momentum SGD, `loss sum(e^2) per count`, B = 4, three features. ACCUMULATE (1 or 2) micro-steps make an
- * update; PLANTED makes it wrong in one way that an option has to find. */
+ * update; PLANTED makes it wrong in one way that an option has to find. DEVICE makes it a CUDA program. */
 #include <math.h>
 #include <string.h>
 
@@ -33,6 +33,11 @@ enum Offset {
 #ifndef ARENA_BYTES
 #define ARENA_BYTES ARENA
 #endif
+
+#ifdef DEVICE /* the step functions queue kernels of a CUDA device */
+#include "tests/cuda/regression_device.h"
+#else
+#define DEVICE_PROGRAM 0
 
 static float *at(const RpContext *context, int64_t offset) { return (float *)(void *)(context->arena + offset); }
 
@@ -88,6 +93,8 @@ static void update(RpContext *context) {
   }
   descend(at(context, BIAS), at(context, BIAS_MOMENTUM), bias[0], rate);
 }
+
+#endif
 
 static void run_micro_step(RpContext *context) {
   predict(context, true), rp_done(context, 0);
@@ -205,6 +212,7 @@ static const RpProgram program = {
     .epochs = 2,
     .seed = 7,
     .shuffle = true,
+    .device = DEVICE_PROGRAM,
     .plan_json = "{\"format\": \"reprise-plan\"}",
 };
 

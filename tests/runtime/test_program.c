@@ -380,7 +380,9 @@ static void test_poison_in_evaluation(void **state) {
 static void test_no_memory(void **state) {
   (void)state;
   assert_int_equal(run("ASAN_OPTIONS=allocator_may_return_null=1 %s", TOO_LARGE), 7);
-  assert_contains("err", "no memory for the arena of 1152921504606846976 bytes");
+  assert_contains("err", " memory");
+  assert_contains("err", "the arena");
+  assert_contains("err", "1152921504606846976 bytes");
 }
 
 static void test_log(void **state) {
