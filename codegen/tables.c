@@ -3,6 +3,7 @@
 
 #include "codegen/emission.h"
 #include "codegen/expression.h"
+#include "passes/facts.h"
 
 /* ---- fields ---- */
 
@@ -226,6 +227,15 @@ static void emit_scalar(PhaseTables *tables, const GraphOutput *output) {
   tables->scalar_count++;
 }
 
+/* The value of what `grad` asks for, beside its gradient: where it lies densely and is no output already. */
+static void emit_requested(PhaseTables *tables, const GraphOutput *request) {
+  const Graph *graph = tables->phase->compiled->graph;
+  for (int64_t i = 0; i < graph->outputs.count; i++)
+    if (string_equal(graph->outputs.items[i].name, request->name)) return;
+  if (layout_is_dense(&value_layout(&tables->graph, request->value)->view))
+    emit_observable(tables, "RP_OBSERVE_VALUE", request->name, request->value, NO_VALUE);
+}
+
 /* Gradients that accumulate are those that the update sees; everything else belongs to the phase that makes it. */
 static void emit_observables(PhaseTables *tables, bool updates_apart) {
   const Graph *graph = tables->phase->compiled->graph;
@@ -234,6 +244,8 @@ static void emit_observables(PhaseTables *tables, bool updates_apart) {
     emit_observable(tables, "RP_OBSERVE_LOSS", graph->loss.name, graph->loss.value, NO_VALUE);
   for (int64_t i = 0; i < graph->outputs.count && !update; i++)
     emit_observable(tables, "RP_OBSERVE_OUTPUT", graph->outputs.items[i].name, graph->outputs.items[i].value, NO_VALUE);
+  for (int64_t i = 0; i < graph->gradient_requests.count && !update; i++)
+    emit_requested(tables, &graph->gradient_requests.items[i]);
   for (int64_t i = 0; i < graph->gradients.count; i++) {
     const GraphGradient *gradient = &graph->gradients.items[i];
     bool accumulated = updates_apart && graph_value(graph, gradient->gradient)->kind == VALUE_PERSISTENT;

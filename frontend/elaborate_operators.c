@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "frontend/elaborate_state.h"
+#include "runtime/scalar_math.h"
 
 /* ---- constants as tensors ---- */
 
@@ -258,8 +259,9 @@ bool set_attribute(Elaborator *elaborator, Op op, int index, const Datum *value,
       return true;
     case ATTRIBUTE_NUMBER:
       if (!is_number(value)) return attribute_error(elaborator, info, "a number", value, location);
-      *attribute =
-          attribute_number(as_number(value), value->kind == DATUM_INT ? value->integer : (int64_t)value->number);
+      *attribute = attribute_number(as_number(value), value->kind == DATUM_INT
+                                                          ? value->integer
+                                                          : rp_float_to_integer(value->number, INT64_MIN, INT64_MAX));
       return true;
     case ATTRIBUTE_BOOL:
       if (value->kind != DATUM_BOOL) return attribute_error(elaborator, info, "a bool", value, location);

@@ -38,7 +38,7 @@ bool rp_log_close(RpLog *log, RpStatus *status) {
 void rp_log_event(RpLog *log, json_t *event) {
   enum { FLAGS = JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) };
   char *line = event ? json_dumps(event, FLAGS) : NULL;
-  if (line && !log->terminal) {
+  if (line && !log->terminal && !log->silent) {
     printf("%s\n", line);
     fflush(stdout);
   }

@@ -12,6 +12,7 @@
 
 typedef struct RpLog {
   bool terminal, colour;
+  bool silent; /* nothing on the standard output (--print) */
   bool line_open;    /* the terminal's last line is a progress line that the next one replaces */
   FILE *file;        /* --log, or NULL */
   double last_shown; /* seconds: progress is redrawn at most ten times a second */

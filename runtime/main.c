@@ -7,6 +7,7 @@
 #include "runtime/gemm.h"
 #include "runtime/initial.h"
 #include "runtime/interrupt.h"
+#include "runtime/print.h"
 #include "runtime/snapshot.h"
 #include "runtime/threads.h"
 #include "runtime/types.h"
@@ -187,7 +188,7 @@ static bool report_interrupt(const RpRun *run, RpStatus *status) {
 static bool train(RpRun *run, RpStatus *status) {
   double started = rp_seconds();
   if (!rp_train(run, status) || !save(run, status)) return false;
-  bool test = run->test.count > 0 && !rp_interrupted();
+  bool test = run->test.count > 0 && !run->options->print && !rp_interrupted();
   if (test && !rp_evaluate(run, "test", status)) return false;
   if (run->observation.memory.measured) rp_memory_report(&run->observation.memory, &run->context, &run->log);
   rp_log_event(&run->log, json_pack("{s:s, s:I, s:f, s:b}", "event", "done", "step", (json_int_t)run->update, "seconds",
@@ -197,11 +198,24 @@ static bool train(RpRun *run, RpStatus *status) {
 
 static bool execute(RpRun *run, RpStatus *status) {
   if (!rp_log_open(&run->log, run->options->log, run->options->resume != NULL, status)) return false;
+  run->log.silent = run->options->print;
+  if (run->options->print) run->log.terminal = false;
   if (!prepare(run, status)) return false;
   rp_interrupt_install();
   report_start(run);
   if (!(run->options->eval ? rp_evaluate(run, "test", status) : train(run, status))) return false;
   return !rp_interrupted() || report_interrupt(run, status);
+}
+
+/* One step whose dump is printed: the one asked for, or a temporary one. */
+static bool execute_and_print(RpRun *run, RpOptions *options, RpStatus *status) {
+  char *temporary = options->dump_grads ? NULL : rp_print_temporary(status);
+  if (temporary) options->dump_grads = temporary;
+  options->steps = 1;
+  bool good = options->dump_grads && execute(run, status) && rp_print_dump(options->dump_grads, status);
+  if (temporary) unlink(temporary);
+  free(temporary);
+  return good;
 }
 
 static void show_error(const RpStatus *status) {
@@ -246,7 +260,10 @@ int rp_main(const RpProgram *program, int argc, char **argv) {
   } else if (parsed && options.plan) {
     print_plan(program, &status);
   } else if (parsed) {
-    execute(&run, &status);
+    if (options.print)
+      execute_and_print(&run, &options, &status);
+    else
+      execute(&run, &status);
     rp_log_close(&run.log, &status);
   }
   rp_data_close(&run.training);

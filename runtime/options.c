@@ -25,6 +25,7 @@ typedef enum OptionId {
   MEMORY,
   PLAN,
   DUMP_GRADS,
+  PRINT,
   TRACE,
   POISON,
   HELP,
@@ -52,6 +53,7 @@ static const struct {
                 "measure the first step's memory and print it beside the plan (1 step unless --steps)"},
     [PLAN] = {"--plan", NULL, "print the plan this program was compiled with and exit"},
     [DUMP_GRADS] = {"--dump-grads", "FILE", "write the first step's loss, outputs and gradients to FILE (safetensors)"},
+    [PRINT] = {"--print", NULL, "print the first step's loss, outputs and gradients, and exit"},
     [TRACE] = {"--trace", "FILE", "write the second step's kernels and live bytes to FILE (Chrome trace JSON)"},
     [POISON] = {"--poison", NULL, "overwrite freed bytes with NaN after each kernel (for finding errors; slow)"},
     [HELP] = {"--help", NULL, "print this and exit"},
@@ -231,6 +233,9 @@ static bool take(RpOptions *options, const RpProgram *program, OptionId id, cons
     case EVAL:
       options->eval = true;
       return true;
+    case PRINT:
+      options->print = true;
+      return true;
     case MEMORY:
       options->memory = true;
       return true;
@@ -260,6 +265,10 @@ static bool check_combinations(const RpOptions *options, const RpProgram *progra
       {options->resume && options->seed_given, "--resume", "--seed", "a resumed run keeps its seed"},
       {options->resume && options->dump_grads, "--resume", "--dump-grads",
        "it writes the first step of a run: use --load"},
+      {options->print && options->resume, "--print", "--resume", "it prints the first step of a run: use --load"},
+      {options->print && (options->steps > 0 || options->epochs > 0), "--print", "--steps or --epochs",
+       "it makes one step"},
+      {options->eval && options->print, "--eval", "--print", "it makes no gradients"},
       {options->eval && options->resume, "--eval", "--resume", "use --load, which reads snapshots too"},
       {options->eval && (options->steps > 0 || options->epochs > 0), "--eval", "--steps or --epochs",
        "it does not train"},

@@ -20,7 +20,7 @@ typedef struct RpOptions {
   uint64_t seed;
   int threads;                                                 /* 0: not given */
   const char *load, *save, *resume, *log, *dump_grads, *trace; /* NULL: not given */
-  bool eval, memory, plan, poison, help;
+  bool eval, memory, print, plan, poison, help;
   RpPair *data, *test, *renames; /* owned arrays, of argc at most */
   int data_count, test_count, rename_count;
 } RpOptions;

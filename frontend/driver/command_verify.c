@@ -119,12 +119,14 @@ static bool check_gradients(Verification *v, bool *passed) {
   fill_inputs(v, evaluation, 0);
   if (!eval_gradient_check(evaluation, v->options->elements ? v->options->elements : 8, &check))
     return report_fault(evaluation);
-  *passed = check.worst <= gradient_tolerance;
+  *passed = check.checked > 0 && check.worst <= gradient_tolerance;
   if (!v->options->quiet && !v->options->json)
     printf("finite differences: %lld elements, %lld skipped at kinks, worst relative error %.1e%s%s  %s\n",
            (long long)check.checked, (long long)check.skipped, check.worst, check.name ? " in " : "",
            check.name ? check.name : "", *passed ? "ok" : "FAILED");
-  if (!*passed)
+  if (!check.checked)
+    fputs("reprise: no gradient could be checked: nothing is trained, or every element lies at a kink\n", stderr);
+  if (!*passed && check.name)
     fprintf(stderr, "reprise: gradient of '%s', element %lld: %.9g by differentiation, %.9g by finite differences\n",
             check.name, (long long)check.element, check.analytic, check.numeric);
   json_object_set_new(v->report, "finite_differences",
