@@ -17,7 +17,7 @@ enum { TOUCHED_PER_UNIT = 512 };
 
 typedef struct TrailEntry {
   int64_t before;
-  int32_t index;
+  int32_t index, count; /* count: of the choices of a point whose floor changes */
   enum { TRAIL_FLOOR, TRAIL_LEAST, TRAIL_PLACED } kind;
 } TrailEntry;
 
@@ -51,7 +51,7 @@ struct ExactSearch {
   int32_t *item_begin, *items; /* the items at point p are items[item_begin[p] .. item_begin[p + 1]) */
   int32_t *twin;               /* [count] the first item of the same life and size */
   int64_t *floor, *remaining;  /* [points] */
-  int32_t *choice_count;       /* [points] unplaced items with least == floor; -1 where that must be counted again */
+  int32_t *choice_count;       /* [points] unplaced items with least == floor */
   int32_t *crossing;           /* [points] unplaced items that live at p and at p + 1 */
   int64_t *least, *offset;     /* [count] */
   bool *placed;
@@ -129,7 +129,8 @@ static void search_reset(ExactSearch *search) {
   const Problem *problem = search->problem;
   memset(search->floor, 0, (size_t)problem->points * sizeof *search->floor);
   memcpy(search->remaining, problem->load, (size_t)problem->points * sizeof *search->remaining);
-  memset(search->choice_count, -1, (size_t)problem->points * sizeof *search->choice_count);
+  for (int32_t p = 0; p < problem->points; p++)
+    search->choice_count[p] = search->item_begin[p + 1] - search->item_begin[p];
   memset(search->crossing, 0, (size_t)problem->points * sizeof *search->crossing);
   memset(search->least, 0, (size_t)problem->count * sizeof *search->least);
   memset(search->placed, 0, (size_t)problem->count * sizeof *search->placed);
@@ -138,27 +139,21 @@ static void search_reset(ExactSearch *search) {
   search->trail.count = search->branches.count = search->choices.count = search->components.count = 0;
 }
 
-/* ---- changes that can be undone ----
- * choice_count[p] stays exact under every change, or becomes -1. */
+/* ---- changes that can be undone ---- */
 
 static void record(ExactSearch *search, int kind, int32_t index, int64_t before) {
-  TrailEntry entry = {before, index, kind};
+  TrailEntry entry = {before, index, kind == TRAIL_FLOOR ? search->choice_count[index] : 0, kind};
   array_push(search->arena, &search->trail, entry);
-}
-
-static void set_floor(ExactSearch *search, int32_t point, int64_t height) {
-  search->floor[point] = height;
-  search->choice_count[point] = -1;
 }
 
 static void set_least(ExactSearch *search, int32_t item, int64_t least) {
   const Problem *problem = search->problem;
+  int32_t end = problem->end[item], *count = search->choice_count;
   int64_t before = search->least[item];
+  const int64_t *floor = search->floor;
   search->least[item] = least;
-  for (int32_t p = problem->start[item]; p < problem->end[item]; p++)
-    if (search->choice_count[p] >= 0)
-      search->choice_count[p] += (search->floor[p] == least) - (search->floor[p] == before);
-  search->touched += problem->end[item] - problem->start[item];
+  for (int32_t p = problem->start[item]; p < end; p++) count[p] += (floor[p] == least) - (floor[p] == before);
+  search->touched += end - problem->start[item];
 }
 
 static void set_placed(ExactSearch *search, int32_t item, bool placed) {
@@ -168,7 +163,6 @@ static void set_placed(ExactSearch *search, int32_t item, bool placed) {
   search->placed[item] = placed;
   for (int32_t p = start; p < end; p++) {
     search->remaining[p] -= bytes;
-    search->choice_count[p] = -1;
     search->crossing[p] -= p + 1 < end ? step : 0;
   }
 }
@@ -176,12 +170,14 @@ static void set_placed(ExactSearch *search, int32_t item, bool placed) {
 static void undo_to(ExactSearch *search, int64_t mark) {
   while (search->trail.count > mark) {
     TrailEntry entry = search->trail.items[--search->trail.count];
-    if (entry.kind == TRAIL_FLOOR)
-      set_floor(search, entry.index, entry.before);
-    else if (entry.kind == TRAIL_LEAST)
+    if (entry.kind == TRAIL_FLOOR) {
+      search->floor[entry.index] = entry.before;
+      search->choice_count[entry.index] = entry.count;
+    } else if (entry.kind == TRAIL_LEAST) {
       set_least(search, entry.index, entry.before);
-    else
+    } else {
       set_placed(search, entry.index, false);
+    }
   }
 }
 
@@ -189,32 +185,52 @@ static void undo_to(ExactSearch *search, int64_t mark) {
  * A floor that is raised raises the items over it; a point none of whose items can lie on its floor any more gets the
  * floor of the lowest of them, which raises no item in turn: one step of each reaches the fixed point. */
 
+/* Keeps the count of a point above zero while its items are being counted. */
+enum { COUNTING = 1 << 24 };
+
 static void queue_point(ExactSearch *search, int32_t point) {
   if (search->point_queued[point] || search->floor[point] == FLOOR_DONE) return;
   search->point_queued[point] = true;
   search->point_queue[search->point_count++] = point;
 }
 
-/* Keeps an unplaced item at or above a height; false when it then ends above the capacity. */
-static bool raise_item(ExactSearch *search, int32_t item, int64_t height) {
+/* Keeps an unplaced item, which lives at a point of [start, end) whose floors are `height` now, at or above it, and
+ * counts it there; false when it then ends above the capacity. */
+static bool raise_item(ExactSearch *search, int32_t item, int32_t start, int32_t end, int64_t height) {
   const Problem *problem = search->problem;
-  if (search->placed[item] || search->least[item] >= height) return true;
+  int32_t from = problem->start[item], to = problem->end[item];
+  if (search->placed[item] || search->least[item] > height) return true;
+  if (search->least[item] == height) {
+    for (int32_t p = from > start ? from : start; p < to && p < end; p++) search->choice_count[p]++;
+    return true;
+  }
   record(search, TRAIL_LEAST, item, search->least[item]);
   set_least(search, item, height);
-  for (int32_t p = problem->start[item]; p < problem->end[item]; p++)
-    if (search->choice_count[p] <= 0) queue_point(search, p);
+  for (int32_t p = from; p < to; p++)
+    if (search->choice_count[p] == 0) queue_point(search, p);
   return height <= search->capacity - problem->size[item];
 }
 
-/* Raises all unplaced items that live at a point of [start, end). */
-static bool raise_items(ExactSearch *search, int32_t start, int32_t end, int64_t height) {
+/* Sets the floors of [start, end) to `height`, or to a wall where nothing is left, and raises all items there. */
+static bool raise_floors(ExactSearch *search, int32_t start, int32_t end, int64_t height) {
   const Problem *problem = search->problem;
   bool possible = true;
-  for (int32_t k = search->item_begin[start]; k < search->item_begin[start + 1] && possible; k++)
-    possible = raise_item(search, search->items[k], height);
-  for (int32_t i = problem->first_from[start + 1]; i < problem->first_from[end] && possible; i++)
-    possible = raise_item(search, i, height);
-  search->touched += search->item_begin[start + 1] - search->item_begin[start] + end - start;
+  for (int32_t p = start; p < end; p++) {
+    record(search, TRAIL_FLOOR, p, search->floor[p]);
+    search->floor[p] = search->remaining[p] ? height : FLOOR_DONE;
+    search->choice_count[p] = COUNTING;
+    if (search->remaining[p] && height > search->capacity - search->remaining[p]) possible = false;
+  }
+  if (!possible) return false;
+  for (int32_t k = search->item_begin[start]; k < search->item_begin[start + 1]; k++)
+    possible &= raise_item(search, search->items[k], start, end, height);
+  for (int32_t i = problem->first_from[start + 1]; i < problem->first_from[end]; i++)
+    possible &= raise_item(search, i, start, end, height);
+  for (int32_t p = start; p < end; p++) {
+    search->choice_count[p] -= COUNTING;
+    if (search->choice_count[p] == 0) queue_point(search, p);
+  }
+  search->touched += search->item_begin[start + 1] - search->item_begin[start] + 2 * (end - start);
   return possible;
 }
 
@@ -229,45 +245,33 @@ static bool update_point(ExactSearch *search, int32_t point) {
     lowest = search->least[item];
   }
   search->touched += search->item_begin[point + 1] - search->item_begin[point];
-  if (lowest != search->floor[point]) {
-    record(search, TRAIL_FLOOR, point, search->floor[point]);
-    set_floor(search, point, lowest);
-  }
+  record(search, TRAIL_FLOOR, point, search->floor[point]);
+  search->floor[point] = lowest;
   search->choice_count[point] = count;
-  return lowest == FLOOR_DONE || lowest <= search->capacity - search->remaining[point];
+  return lowest <= search->capacity - search->remaining[point];
 }
 
 static bool update_points(ExactSearch *search, bool possible) {
   while (search->point_count > 0) {
     int32_t point = search->point_queue[--search->point_count];
     search->point_queued[point] = false;
-    possible = possible && update_point(search, point);
+    if (possible && search->choice_count[point] == 0) possible = update_point(search, point);
   }
   return possible;
 }
 
 static bool place(ExactSearch *search, int32_t item, int64_t height) {
   const Problem *problem = search->problem;
-  int32_t start = problem->start[item], end = problem->end[item];
   int64_t top = height + problem->size[item];
-  bool possible = top <= search->capacity;
   record(search, TRAIL_PLACED, item, 0);
   set_placed(search, item, true);
   search->offset[item] = height;
-  for (int32_t p = start; p < end; p++) {
-    record(search, TRAIL_FLOOR, p, search->floor[p]);
-    set_floor(search, p, search->remaining[p] ? top : FLOOR_DONE);
-    if (search->remaining[p] && top > search->capacity - search->remaining[p]) possible = false;
-    queue_point(search, p);
-  }
-  return update_points(search, possible && raise_items(search, start, end, top));
+  return top <= search->capacity &&
+         update_points(search, raise_floors(search, problem->start[item], problem->end[item], top));
 }
 
 static bool skip(ExactSearch *search, int32_t point, int64_t height) {
-  record(search, TRAIL_FLOOR, point, search->floor[point]);
-  set_floor(search, point, height);
-  queue_point(search, point);
-  return update_points(search, raise_items(search, point, point + 1, height));
+  return update_points(search, raise_floors(search, point, point + 1, height));
 }
 
 /* ---- branching ---- */
@@ -276,17 +280,6 @@ typedef struct Choice {
   int32_t point, branches;
   int64_t slack, height;
 } Choice;
-
-static int32_t count_choices(ExactSearch *search, int32_t point) {
-  if (search->choice_count[point] >= 0) return search->choice_count[point];
-  int32_t count = 0;
-  for (int32_t k = search->item_begin[point]; k < search->item_begin[point + 1]; k++) {
-    int32_t item = search->items[k];
-    count += !search->placed[item] && search->least[item] == search->floor[point];
-  }
-  search->touched += search->item_begin[point + 1] - search->item_begin[point];
-  return search->choice_count[point] = count;
-}
 
 static bool better_choice(BranchRule rule, const Choice *a, const Choice *b) {
   if (rule == BRANCH_LOWEST && a->height != b->height) return a->height < b->height;
@@ -312,7 +305,7 @@ static Choice choose_point(ExactSearch *search, int32_t low, int32_t high) {
     for (int32_t p = from; p < to; p++) {
       Choice choice = {p, 0, search->capacity - height - search->remaining[p], height};
       if (!may_be_better(search->rule, &choice, &best)) continue;
-      choice.branches = count_choices(search, p) + (choice.slack > 0);
+      choice.branches = search->choice_count[p] + (choice.slack > 0);
       if (best.point < 0 || better_choice(search->rule, &choice, &best)) best = choice;
     }
   }

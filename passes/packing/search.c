@@ -90,6 +90,13 @@ static void run_exact_restarts(Search *search, int64_t until) {
   }
 }
 
+/* A branch costs more than in proportion to the problem, so the exact search gets less of a large one. */
+static int64_t exact_share(const Search *search) {
+  enum { FULL_SHARE = 600 };
+  int32_t count = search->problem->count;
+  return count <= FULL_SHARE ? search->slice : search->slice * FULL_SHARE / count;
+}
+
 static int64_t left_of_round(const Search *search, int64_t slice) {
   int64_t left = search->stop - *search->work;
   return slice < left ? slice : left;
@@ -101,7 +108,7 @@ void search_round(Search *search, bool windows, int64_t goal, int64_t limit, int
   search->goal = goal;
   search->work = work;
   search->stop = *work + limit;
-  if (search->exact) run_exact_restarts(search, *work + slice);
+  if (search->exact) run_exact_restarts(search, *work + exact_share(search));
   if (!round_over(search))
     run_squeaky_wheel(search->problem, search->skyline, &search->random, goal, left_of_round(search, slice), work);
   for (int k = 0; windows && k < 2 && !round_over(search); k++) {

@@ -4,7 +4,7 @@
 #include "passes/packing/portfolio.h"
 
 /* A trial that has not improved on itself for so many runs starts anew. */
-enum { PATIENCE = 40 };
+enum { PATIENCE = 150 };
 
 typedef struct Wheel {
   Problem *problem;
@@ -28,7 +28,7 @@ static void start_trial(Wheel *wheel, Random *random) {
 static void promote_late_items(Wheel *wheel, Random *random, int64_t target) {
   const Problem *problem = wheel->problem;
   for (int32_t i = 0; i < problem->count; i++)
-    if (wheel->offset[i] + problem->size[i] > target) wheel->key[i] += 0.1 + 0.4 * random_unit(random);
+    if (wheel->offset[i] + problem->size[i] > target) wheel->key[i] += 0.03 + 0.15 * random_unit(random);
 }
 
 void run_squeaky_wheel(Problem *problem, Skyline *skyline, Random *random, int64_t goal, int64_t limit, int64_t *work) {
