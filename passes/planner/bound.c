@@ -83,7 +83,8 @@ static void choose_moments(Phases *phases) {
   int32_t first = graph->first_stage, count = (int32_t)graph->nodes.count;
   phases->count = 0;
   if (first >= count) return;
-  for (int32_t k = 0; k < phases->options->phases; k++) {
+  phases->at[phases->count++] = first;
+  for (int32_t k = 1; k < phases->options->phases; k++) {
     int32_t from = first + (int32_t)((int64_t)(count - first) * k / phases->options->phases);
     int32_t to = first + (int32_t)((int64_t)(count - first) * (k + 1) / phases->options->phases), best = from;
     int64_t most = -1;
@@ -91,7 +92,7 @@ static void choose_moments(Phases *phases) {
       int64_t bytes = certain_bytes(graph, n);
       if (bytes > most) most = bytes, best = n;
     }
-    if (most >= 0 && (phases->count == 0 || phases->at[phases->count - 1] < best)) phases->at[phases->count++] = best;
+    if (most >= 0 && phases->at[phases->count - 1] < best) phases->at[phases->count++] = best;
   }
 }
 

@@ -7,6 +7,7 @@
 #include "passes/planner/bound_process.h"
 #include "passes/planner/exact.h"
 #include "passes/planner/local_search.h"
+#include "passes/planner/nested.h"
 #include "passes/planner/retain_ilp.h"
 #include "passes/planner/strategies.h"
 
@@ -15,6 +16,7 @@ enum {
   EXACT_STATES = 200000,  /* states of the exact search */
   SEARCH_WORK = 30000000, /* nodes x moves of one round of local search */
   SEARCH_ROUNDS = 8,
+  BISECTIONS = 12,       /* of the budget, when the smallest one is sought */
   ILP_WINDOW = 20,       /* grid points */
   ILP_NODES = 2000,      /* branch-and-bound nodes by default */
   ILP_WORK = 10000000,   /* rows x simplex iterations */
@@ -141,6 +143,13 @@ static bool try_strategies(Solver *solver) {
   return true;
 }
 
+static void try_nested(Solver *solver, int64_t budget) {
+  MemoryArena *scratch = memory_arena_create();
+  RunList runs = nested_runs(scratch, solver->graph, budget);
+  if (runs.count) offer(solver, runs);
+  memory_arena_destroy(scratch);
+}
+
 /* Exact search; returns true when it settled the question. */
 static bool try_exact(Solver *solver) {
   MemoryArena *scratch = memory_arena_create();
@@ -166,12 +175,11 @@ static void try_ilp(Solver *solver) {
 
 /* The phase bounds in ascending sharpness; large graphs get fewer phases. */
 static void start_bounds(Solver *solver) {
-  static const int32_t phases[] = {8, 24};
+  static const int32_t phases[] = {1, 8, 24};
   BoundOptions options = {.budget = solver->options->budget, .nodes = ILP_NODES, .work = BOUND_WORK};
   options.target = HUGE_VAL;
-  int32_t count = solver->graph->nodes.count > LARGE_GRAPH ? 0 : 2;
-  static const int32_t few[] = {1, 3};
-  solver->bounds = bound_process_start(solver->graph, &options, count ? phases : few, 2);
+  solver->bounds =
+      bound_process_start(solver->graph, &options, phases, solver->graph->nodes.count > LARGE_GRAPH ? 1 : 3);
 }
 
 static void take_bound(Solver *solver) {
@@ -191,34 +199,61 @@ static void try_search(Solver *solver, uint64_t seed, double heat) {
   memory_arena_destroy(scratch);
 }
 
+static double best_cost(const Solver *solver) { return solver->result.best ? solver->result.best->cost : HUGE_VAL; }
+
+/* Rounds of local search from the best plan, the integer program after the second; ends when three rounds in a row
+ * bring nothing. */
 static void improve(Solver *solver) {
   static const double heats[] = {1.0, 0.5, 2.0, 1.0, 0.3};
+  int idle = 0;
   start_bounds(solver);
+  say(solver, "nested recomputation");
+  try_nested(solver, solver->options->budget);
   say(solver, "local search");
-  for (uint64_t round = 1; round <= SEARCH_ROUNDS && !done(solver) && !solver->result.proven_infeasible; round++) {
+  for (uint64_t round = 1; round <= SEARCH_ROUNDS && idle < 3 && !done(solver); round++) {
+    double before = best_cost(solver);
     try_search(solver, round, heats[round % 5]);
     if (round == 2 && !done(solver)) try_ilp(solver);
-    if (round == 2 || round == 4) take_bound(solver);
+    if (round == 1 || round == 2 || round == 4) take_bound(solver);
+    if (solver->result.proven_infeasible) break;
+    idle = best_cost(solver) < before || !solver->result.best ? 0 : idle + 1;
   }
   bound_process_end(&solver->bounds);
 }
 
 /* ---- the answer ---- */
 
-static void finish_infeasible(Solver *solver) {
-  solver->result.largest_impossible = bound_memory(solver->arena, solver->graph) - 1;
-  int64_t smallest;
+/* The plan of smallest peak: exactly where the graph is small, else by bisecting the budget of the nested
+ * recomputation. */
+static void find_smallest(Solver *solver) {
+  SolveResult *result = &solver->result;
+  int64_t low = bound_memory(solver->arena, solver->graph) - 1, smallest = 0;
   MemoryArena *scratch = memory_arena_create();
   ExactResult exact = exact_smallest(scratch, solver->graph, EXACT_STATES, &smallest);
   if (exact.status == EXACT_OPTIMAL) offer(solver, exact.runs);
-  if (exact.status == EXACT_OPTIMAL || exact.status == EXACT_LIMIT)
-    if (smallest - 1 > solver->result.largest_impossible) solver->result.largest_impossible = smallest - 1;
+  if (exact.status != EXACT_TOO_LARGE && smallest - 1 > low) low = smallest - 1;
   memory_arena_destroy(scratch);
-  if (solver->result.proven_infeasible && solver->options->budget > solver->result.largest_impossible)
-    solver->result.largest_impossible = solver->options->budget;
+  if (result->proven_infeasible && solver->options->budget > low) low = solver->options->budget;
+  result->largest_impossible = low;
+  try_nested(solver, low + 1);
+  int64_t high = solver->peak;
+  for (int step = 0; step < BISECTIONS && high > low + 1 && exact.status != EXACT_OPTIMAL; step++) {
+    int64_t middle = low + (high - low) / 2;
+    try_nested(solver, middle);
+    if (solver->peak <= middle)
+      high = solver->peak;
+    else
+      low = middle;
+  }
+}
+
+static void finish_infeasible(Solver *solver) {
+  SolveResult *result = &solver->result;
   if (!solver->runs.count) return;
-  solver->result.smallest = plan_from_runs(solver->arena, solver->graph, solver->runs.items, solver->runs.count);
-  solver->result.smallest->strategy = plan_strategy_name(PLAN_STRATEGY_ILP);
+  find_smallest(solver);
+  if (result->best) return; /* the smallest plan fits after all */
+  result->smallest = plan_from_runs(solver->arena, solver->graph, solver->runs.items, solver->runs.count);
+  result->smallest->strategy = plan_strategy_name(PLAN_STRATEGY_ILP);
 }
 
 static const char *why_stopped(const Solver *solver) {
@@ -232,6 +267,8 @@ static void finish(Solver *solver) {
   SolveResult *result = &solver->result;
   if (!result->best) {
     finish_infeasible(solver);
+  }
+  if (!result->best) {
     if (!result->reason) result->reason = result->proven_infeasible ? "infeasible" : why_stopped(solver);
     return;
   }
