@@ -22,6 +22,7 @@ typedef struct Link {
   const char *output, *temporary_output;       /* the latter in the folder of the former, then renamed */
   const char *folder, *source_path, *log_path; /* temporary */
   const char *compiler, *flags, *include_path, *library_path;
+  const char *build_flags; /* what the runtime of a build tree was built with */
   ExitCode *exit_code;
   const char **error;
 } Link;
@@ -50,7 +51,7 @@ static char *program_folder(MemoryArena *arena) {
   return memory_string(arena, path);
 }
 
-/* The build tree has a file beside its programs with the two folders, a line each. */
+/* The build tree has a file beside its programs: the two folders and, where the runtime was built with them, flags. */
 static bool read_build_paths(Link *link, const char *folder) {
   const char *error;
   int64_t length;
@@ -58,6 +59,7 @@ static bool read_build_paths(Link *link, const char *folder) {
   if (!text) return false;
   char *rest, *include = strtok_r(text, "\n", &rest), *library = strtok_r(NULL, "\n", &rest);
   if (!include || !library) return false;
+  link->build_flags = strtok_r(NULL, "\n", &rest);
   if (!link->include_path) link->include_path = include;
   if (!link->library_path) link->library_path = library;
   return true;
@@ -99,6 +101,7 @@ static Words compiler_words(Link *link) {
   push_words(link, &words, link->compiler);
   push_words(link, &words, value_safe_flags);
   push_words(link, &words, link->flags);
+  if (link->build_flags) push_words(link, &words, link->build_flags);
   push_word(link, &words, "-I", link->include_path);
   push_word(link, &words, "-o", link->temporary_output);
   push_word(link, &words, "", link->source_path);

@@ -46,7 +46,8 @@ static void *compile_and_open(MemoryArena *memory, const char *source) {
   write_file(memory, memory_format(memory, "%s/harness.c", folder), harness);
   char *command =
       memory_format(memory,
-                    "%s %s -O2 -ftree-vectorize -march=native -fopenmp -ffp-contract=off -fno-math-errno "
+                    "%s %s " TEST_FLAGS
+                    " -ftree-vectorize -march=native -fopenmp -ffp-contract=off -fno-math-errno "
                     "-fno-trapping-math -Wno-missing-prototypes -fPIC -shared -I%s -o %s/program.so %s/harness.c "
                     "-L%s -lreprise_runtime -lopenblas -ljansson -lz -lm",
                     TEST_CC, warnings, TEST_INCLUDE, folder, folder, TEST_LIBRARY);

@@ -21,7 +21,8 @@ static bool link_text(const char *source, const char *name, const LinkOptions *o
 
 static bool exists(const char *name) { return access(memory_format(arena, "%s/%s", folder, name), F_OK) == 0; }
 
-static const LinkOptions built = {.compiler = TEST_CC, .include_path = TEST_INCLUDE, .library_path = TEST_LIBRARY};
+static const LinkOptions built = {
+    .compiler = TEST_CC, .flags = TEST_FLAGS, .include_path = TEST_INCLUDE, .library_path = TEST_LIBRARY};
 
 static void makes_an_executable(void **state) {
   (void)state;
@@ -51,7 +52,7 @@ static void reports_a_missing_runtime(void **state) {
   (void)state;
   ExitCode code;
   const char *error;
-  LinkOptions options = {.compiler = TEST_CC, .include_path = folder, .library_path = folder};
+  LinkOptions options = {.compiler = TEST_CC, .flags = TEST_FLAGS, .include_path = folder, .library_path = folder};
   assert_false(link_text("int main(void) { return 0; }\n", "none", &options, &code, &error));
   assert_int_equal(code, EXIT_IO);
   assert_non_null(strstr(error, "program.h"));
@@ -93,7 +94,7 @@ static void takes_flags(void **state) {
   ExitCode code;
   const char *error;
   LinkOptions options = built;
-  options.flags = "-DANSWER=0";
+  options.flags = TEST_FLAGS " -DANSWER=0";
   if (!link_text("int main(void) { return ANSWER; }\n", "flags", &options, &code, &error)) fail_msg("%s", error);
   unlink(memory_format(arena, "%s/flags", folder));
 }
