@@ -30,12 +30,14 @@ static struct {
   int64_t barriers; /* that all threads have passed */
   bool abandoned;
   char *dynamic_shared;
+  size_t dynamic_capacity;
   char title[256];
 } block;
 
 Thread *running;
 
-const char *launch_title(void);
+AT_UNLOAD free_shared(void) { free(block.dynamic_shared); }
+
 const char *launch_title(void) { return block.title; }
 
 void abandon(void) {
@@ -46,8 +48,6 @@ void abandon(void) {
 
 /* ---- what kernels call ---- */
 
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
-
 EXPORT unsigned reprise_index(int which) {
   const Dims *all[] = {&running->position, &block.position, &block.launch->block, &block.launch->grid};
   const Dims *dims = all[which / 3];
@@ -56,11 +56,6 @@ EXPORT unsigned reprise_index(int which) {
 
 EXPORT int reprise_lane(void) { return running->lane; }
 EXPORT void *reprise_dynamic_shared(void) { return block.dynamic_shared; }
-
-EXPORT void reprise_trap(const char *message) {
-  fault(ERROR_LAUNCH_FAILED, "%s", message);
-  abandon();
-}
 
 static const char *base_name(const char *path) {
   const char *slash = strrchr(path, '/');
@@ -252,19 +247,16 @@ static bool run_blocks(void) {
 
 CuResult run_grid(const Launch *launch) {
   enum { GUARD = 4096 };
-  static char *shared;
-  static size_t capacity;
   size_t needed = (size_t)launch->shared + GUARD;
-  if (needed > capacity) {
-    free(shared);
-    shared = aligned_alloc(256, (needed + 255) / 256 * 256);
-    capacity = needed;
-    if (!shared) abort();
+  if (needed > block.dynamic_capacity) {
+    free(block.dynamic_shared);
+    block.dynamic_shared = aligned_alloc(256, (needed + 255) / 256 * 256);
+    block.dynamic_capacity = needed;
+    if (!block.dynamic_shared) abort();
   }
   block.launch = launch;
-  block.dynamic_shared = shared;
   block.thread_count = (int)(launch->block.x * launch->block.y * launch->block.z);
-  shadow_start_launch(launch, launch->function->shared, launch->function->shared_bytes, shared);
+  shadow_start_launch(launch, launch->function->shared, launch->function->shared_bytes, block.dynamic_shared);
   bool good = run_blocks();
   snprintf(block.title, sizeof block.title, "kernel %s: ", launch->function->name);
   if (good) shadow_check_written();
@@ -274,11 +266,7 @@ CuResult run_grid(const Launch *launch) {
 
 EXPORT CuResult cuLaunchKernel(CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                                unsigned block_y, unsigned block_z, unsigned shared, CuStream stream, void **parameters,
-                               void **extra);
-CuResult enqueue_launch(CuStream stream, const Launch *launch);
-CuResult cuLaunchKernel(CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                        unsigned block_y, unsigned block_z, unsigned shared, CuStream stream, void **parameters,
-                        void **extra) {
+                               void **extra) {
   Launch launch = {.function = function,
                    .grid = {grid_x, grid_y, grid_z},
                    .block = {block_x, block_y, block_z},

@@ -8,11 +8,7 @@
 
 #include "tests/emulator/emulator.h"
 
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
-
 enum { STATUS_ALLOC_FAILED = 3, STATUS_INVALID_VALUE = 7, STATUS_EXECUTION_FAILED = 13, STATUS_NOT_SUPPORTED = 15 };
-
-CuResult reprise_emulator_library(int64_t bytes);
 
 struct cublasContext {
   CuStream stream;
@@ -39,13 +35,13 @@ EXPORT const char *cublasGetStatusString(int status) {
 }
 
 EXPORT int cublasCreate_v2(CublasHandle *handle) {
-  if (reprise_emulator_library(EMULATED_CUBLAS_BYTES)) return STATUS_ALLOC_FAILED;
+  if (take_library_memory(EMULATED_CUBLAS_BYTES)) return STATUS_ALLOC_FAILED;
   *handle = calloc(1, sizeof **handle);
   return *handle ? 0 : STATUS_ALLOC_FAILED;
 }
 
 EXPORT int cublasDestroy_v2(CublasHandle handle) {
-  reprise_emulator_library(-(int64_t)EMULATED_CUBLAS_BYTES);
+  take_library_memory(-(int64_t)EMULATED_CUBLAS_BYTES);
   free(handle);
   return 0;
 }

@@ -9,13 +9,9 @@
 
 #include "tests/emulator/emulator.h"
 
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
-
 Counters counters;
 static CuResult first_fault;
 static char fault_text[1024];
-
-const char *launch_title(void);
 
 /* ---- settings ---- */
 
@@ -145,7 +141,7 @@ EXPORT CuResult cuDevicePrimaryCtxRelease_v2(CuDevice device) {
 EXPORT CuResult cuCtxSetCurrent(CuContext current) { return current == &context ? 0 : ERROR_INVALID_VALUE; }
 
 /* cuBLAS takes and gives back its own memory. */
-EXPORT CuResult reprise_emulator_library(int64_t bytes) {
+CuResult take_library_memory(int64_t bytes) {
   if (bytes > settings()->memory - counters.allocated - counters.context - counters.libraries)
     return ERROR_OUT_OF_MEMORY;
   counters.libraries += bytes;

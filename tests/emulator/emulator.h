@@ -65,6 +65,9 @@ EXPORT CuResult fault(CuResult error, const char *format, ...) __attribute__((fo
 /* 0, or the error of the first fault. */
 CuResult broken(void);
 
+/* Runs when the library is unloaded: gives back what a file holds. */
+#define AT_UNLOAD static void __attribute__((destructor))
+
 /* ---- memory.c ---- */
 
 typedef struct Allocation {
@@ -111,6 +114,8 @@ typedef struct Launch {
   int operand_count;
 } Launch;
 CuResult run_grid(const Launch *launch);
+/* "kernel add, block (3,0,0): " while one runs, for messages. */
+const char *launch_title(void);
 
 /* The thread that runs, NULL outside kernels. */
 typedef struct Thread Thread;
@@ -170,5 +175,12 @@ typedef CuResult (*Work)(void *data);
 EXPORT CuResult enqueue_work(CuStream stream, const char *name, Work work, const void *data, size_t bytes,
                              const CuOperand *operands, int count);
 CuResult synchronize_all(void);
+/* Queues a launch with the operands that were declared for it; parameters are copied. */
+CuResult enqueue_launch(CuStream stream, const Launch *launch);
+
+/* ---- device.c ---- */
+
+/* Device memory that a library takes for itself, or gives back. */
+EXPORT CuResult take_library_memory(int64_t bytes);
 
 #endif

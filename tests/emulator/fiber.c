@@ -36,6 +36,10 @@ static int take_stack(void) {
   return fibers.free_count ? fibers.free_stacks[--fibers.free_count] : fibers.started++;
 }
 
+AT_UNLOAD free_stacks(void) {
+  if (fibers.memory) munmap(fibers.memory, (size_t)MOST_STACKS * STACK_BYTES);
+}
+
 void fiber_reset(void) { fibers.started = fibers.free_count = 0; }
 
 bool on_fiber_stack(const void *address) {

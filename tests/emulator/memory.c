@@ -31,6 +31,11 @@ static bool reserve(void) {
   return true;
 }
 
+AT_UNLOAD free_device(void) {
+  for (int i = 0; i < device.count; i++) shadow_forget(&device.allocations[i]);
+  if (device.range) munmap(device.range, range_bytes);
+}
+
 bool in_device_range(CuPointer address) {
   return device.range && address - (CuPointer)(uintptr_t)device.range < range_bytes;
 }

@@ -15,8 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
-
 #define EXPORT __attribute__((visibility("default")))
 #define MARK "__reprise_global__"
 

@@ -52,6 +52,14 @@ static struct {
   const CuOperand *last_operand;
 } shadow;
 
+AT_UNLOAD free_shadow(void) {
+  const Region *regions[] = {&shadow.statics, &shadow.dynamic};
+  for (int i = 0; i < 2; i++)
+    if (regions[i]->cells) munmap(regions[i]->cells, regions[i]->reserved);
+  free(shadow.log.items);
+  free(shadow.kept.items);
+}
+
 /* ---- messages ---- */
 
 static void __attribute__((noreturn, format(printf, 1, 2))) stop(const char *format, ...) {
@@ -335,8 +343,7 @@ static void access_memory(const void *pointer, size_t bytes, bool write, bool at
   }
 }
 
-EXPORT int reprise_atomic(int *address, int operation, int value, int compare, int is_signed);
-int reprise_atomic(int *address, int operation, int value, int compare, int is_signed) {
+EXPORT int reprise_atomic(int *address, int operation, int value, int compare, int is_signed) {
   access_memory(address, 4, true, true);
   int old = *address;
   bool less = is_signed ? value < old : (unsigned)value < (unsigned)old;
@@ -414,7 +421,6 @@ bool shadow_check_written(void) {
   EXPORT void __tsan_unaligned_write##bytes(void *p) { access_memory(p, bytes, true, false); } \
   EXPORT void __tsan_volatile_read##bytes(void *p) { access_memory(p, bytes, false, false); } \
   EXPORT void __tsan_volatile_write##bytes(void *p) { access_memory(p, bytes, true, false); }
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
 HOOKS(1)
 HOOKS(2)
 HOOKS(4)
@@ -427,14 +433,14 @@ EXPORT void __tsan_func_exit(void) {}
 EXPORT void __tsan_init(void) {}
 EXPORT void __tsan_vptr_update(void **p, void *value) { (void)p, (void)value; }
 
-/* The hook of -fsanitize=alignment: where the access is in the source, its type, the logarithm of what it needs. */
+/* What -fsanitize=alignment tells its hook: where in the source, the type, the logarithm of what it needs. */
 typedef struct Misaligned {
   const char *file;
   uint32_t line, column;
   const void *type;
   unsigned char alignment, kind;
 } Misaligned;
-EXPORT void __ubsan_handle_type_mismatch_v1(const Misaligned *data, uintptr_t address) {
+EXPORT void reprise_misaligned(const Misaligned *data, uintptr_t address) {
   if (running)
     stop("uses %#llx, which is no multiple of %d, at line %u", (unsigned long long)address, 1 << data->alignment,
          data->line);

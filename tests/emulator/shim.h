@@ -33,7 +33,11 @@ const uint64_t *reprise_exchange(unsigned mask, uint64_t value, int kind, const 
 int reprise_lane(void) __attribute__((const));
 /* operation: 0 add, 1 min, 2 max, 3 exchange, 4 or, 5 and, 6 compare and swap; of 4 bytes, returns the old ones */
 int reprise_atomic(int *address, int operation, int value, int compare, int is_signed);
-void reprise_trap(const char *message);
+void reprise_misaligned(const void *data, uintptr_t address);
+/* The hook of -fsanitize=alignment, in every module so that no sanitizer of the program's takes it. */
+__attribute__((used, visibility("hidden"))) inline void __ubsan_handle_type_mismatch_v1(void *data, uintptr_t address) {
+  reprise_misaligned(data, address);
+}
 }
 
 template <int first>

@@ -9,8 +9,6 @@
 
 #include "tests/emulator/emulator.h"
 
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
-
 enum { MOST_STREAMS = 16 };
 typedef struct Clock {
   int64_t time[MOST_STREAMS];
@@ -71,6 +69,8 @@ static struct {
   CuOperand declared[RP_MAX_ARGUMENTS];
   int declared_count;
 } all;
+
+AT_UNLOAD free_past(void) { free(all.past); }
 
 /* ---- order ---- */
 
@@ -241,7 +241,6 @@ static void **copy_parameters(const Launch *launch) {
   return pointers;
 }
 
-CuResult enqueue_launch(CuStream stream, const Launch *launch);
 CuResult enqueue_launch(CuStream stream, const Launch *launch) {
   Operation operation = {.kind = LAUNCH, .name = launch->function->name, .launch = *launch};
   operation.operand_count = all.declared_count;
