@@ -152,7 +152,8 @@ static int64_t inplace_bytes(const Annealer *annealer, int64_t k) {
     for (int32_t i = 0; i < node->input_count; i++)
       ends = ends || (node->inputs[i] == pair.host && annealer->input_ends[annealer->first_input[k] + i]);
     for (int32_t o = 0; o < node->output_count; o++)
-      used = used || (node->outputs[o] == pair.output && annealer->output_used[annealer->first_output[k] + o]);
+      used = used || !annealer->again[k] ||
+             (node->outputs[o] == pair.output && annealer->output_used[annealer->first_output[k] + o]);
     for (int32_t q = 0; q < count; q++) good = good && taken[q].host != pair.host && taken[q].output != pair.output;
     if (!good || !ends || !used) continue;
     taken[count++] = pair;

@@ -14,6 +14,7 @@ RunUses run_uses(MemoryArena *arena, const PlanGraph *graph, const int32_t *runs
     uses.output_base[k + 1] = uses.output_base[k] + graph->nodes.items[runs[k]].output_count;
     left[runs[k]]++;
   }
+  uses.first = NEW_ARRAY(arena, bool, count);
   uses.input_ends = NEW_ARRAY(arena, bool, uses.input_base[count]);
   uses.output_used = NEW_ARRAY(arena, bool, uses.output_base[count]);
   bool *wanted = NEW_ARRAY(arena, bool, graph->storages.count);
@@ -21,7 +22,7 @@ RunUses run_uses(MemoryArena *arena, const PlanGraph *graph, const int32_t *runs
     wanted[s] = graph->storages.items[s].result || graph->storages.items[s].persistent;
   for (int64_t k = count - 1; k >= 0; k--) {
     const PlanNode *node = &graph->nodes.items[runs[k]];
-    bool first = --left[runs[k]] == 0;
+    bool first = uses.first[k] = --left[runs[k]] == 0;
     for (int32_t o = 0; o < node->output_count; o++) {
       int32_t output = node->outputs[o];
       if (!first && graph->storages.items[output].decision == PLAN_KEEP) continue;
@@ -42,9 +43,9 @@ static bool ends_here(const PlanNode *node, const RunUses *uses, int64_t k, int3
   return false;
 }
 
-static bool used_output(const PlanNode *node, const RunUses *uses, int64_t k, int32_t storage) {
-  for (int32_t o = 0; o < node->output_count; o++)
-    if (node->outputs[o] == storage) return uses->output_used[uses->output_base[k] + o];
+static bool is_dropped(const PlanNode *node, const RunUses *uses, int64_t k, int32_t storage) {
+  for (int32_t o = 0; o < node->output_count && !uses->first[k]; o++)
+    if (node->outputs[o] == storage) return !uses->output_used[uses->output_base[k] + o];
   return false;
 }
 
@@ -55,7 +56,7 @@ int32_t run_inplace(const PlanGraph *graph, const RunUses *uses, const int32_t *
     PlanInplace pair = node->inplace[i];
     const PlanStorage *host = &graph->storages.items[pair.host];
     bool free_pair = !host->persistent && host->bytes == graph->storages.items[pair.output].bytes &&
-                     ends_here(node, uses, k, pair.host) && used_output(node, uses, k, pair.output);
+                     ends_here(node, uses, k, pair.host) && !is_dropped(node, uses, k, pair.output);
     for (int32_t p = 0; p < count; p++)
       free_pair = free_pair && pairs[p].host != pair.host && pairs[p].output != pair.output;
     if (free_pair) pairs[count++] = pair;
@@ -102,9 +103,10 @@ static bool is_host(const PlanStep *step, int32_t storage) {
 }
 
 static void push_run(MemoryArena *arena, Plan *plan, const PlanGraph *graph, const RunUses *uses, const int32_t *runs,
-                     int64_t k, bool first) {
+                     int64_t k) {
   const PlanNode *node = &graph->nodes.items[runs[k]];
   PlanStep step = {.kind = PLAN_RUN, .target = runs[k]};
+  bool first = uses->first[k];
   step.into = NEW_ARRAY(arena, PlanInplace, node->output_count);
   step.into_count = run_inplace(graph, uses, runs, k, step.into);
   step.drops = NEW_ARRAY(arena, int32_t, node->output_count);
@@ -121,11 +123,7 @@ static void push_run(MemoryArena *arena, Plan *plan, const PlanGraph *graph, con
 Plan *plan_from_runs(MemoryArena *arena, const PlanGraph *graph, const int32_t *runs, int64_t count) {
   Plan *plan = NEW(arena, Plan);
   RunUses uses = run_uses(arena, graph, runs, count);
-  bool *ran = NEW_ARRAY(arena, bool, graph->nodes.count);
-  for (int64_t k = 0; k < count; k++) {
-    push_run(arena, plan, graph, &uses, runs, k, !ran[runs[k]]);
-    ran[runs[k]] = true;
-  }
+  for (int64_t k = 0; k < count; k++) push_run(arena, plan, graph, &uses, runs, k);
   Replay *replay = replay_plan(arena, graph, plan);
   if (replay->faults.count) die("a run sequence breaks the counting rules: %s", replay->faults.items[0]);
   plan->peak = replay->peak;

@@ -39,6 +39,7 @@ typedef ARRAY(int32_t) RunList;
 /* Where instances of storages begin and end in a run sequence. For run k, flags of input i are at input_end[k] + i …
  * The same analysis serves plan_from_runs() and runs_profile(). */
 typedef struct RunUses {
+  bool *first;       /* by run: the first execution of its node, whose outputs cannot be dropped */
   bool *input_ends;  /* indexed by input_base[k] + i: this run is the last to read the instance */
   bool *output_used; /* indexed by output_base[k] + o: this instance is wanted */
   int32_t *input_base, *output_base;
