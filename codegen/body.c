@@ -140,8 +140,11 @@ static void write_load(BodyText *text, Text *out, int input, const char *const *
   MemoryArena *arena = text->graph->emission->arena;
   const char *name = text->texts[text->body.instruction_count + input];
   DataType dtype = value_type(text->graph->compiled->graph, text->node->inputs[input])->dtype;
-  text_line(out, "const %s %s = in%s[%s];", c_compute_type(dtype), name, name + 1,
-            nest_offset(arena, text->nest, text->target_count + input, names));
+  if (text->loads && text->loads[input])
+    text_line(out, "const %s %s = %s;", c_compute_type(dtype), name, text->loads[input]);
+  else
+    text_line(out, "const %s %s = in%s[%s];", c_compute_type(dtype), name, name + 1,
+              nest_offset(arena, text->nest, text->target_count + input, names));
 }
 
 static bool is_name(const char *expression) {

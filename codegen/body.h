@@ -17,6 +17,7 @@ typedef struct BodyText {
   bool *used;         /* per instruction, then per input */
   bool *invariant;    /* likewise: the same for every element */
   const char **texts; /* likewise: name, literal, or for the last instruction its expression */
+  const char **loads; /* by input: what an element is read from in place of memory, or NULL; NULL: all memory */
   bool reads_index, reads_control, vectorises;
   int random_count;
 } BodyText;

@@ -1,19 +1,8 @@
 /* codegen/contraction.c - batched matrix products: BLAS for float, plain loops for the rest. */
 #include <inttypes.h>
 
-#include "codegen/emission.h"
+#include "codegen/contraction.h"
 #include "codegen/expression.h"
-#include "codegen/loops.h"
-
-/* c[batch, m, n] = a[batch, m, k] b[batch, k, n]: strides in elements, 0 where an operand is broadcast over the batch.
- */
-typedef struct Product {
-  LoopNest batch; /* operands a, b, c */
-  int64_t m, n, k;
-  int64_t a_m, a_k, b_k, b_n, c_m, c_n;
-} Product;
-
-enum { OPERAND_A, OPERAND_B, OPERAND_C };
 
 static ViewLayout without_matrix(ViewLayout view) {
   view.rank -= 2;
@@ -27,7 +16,7 @@ static void join_rows(Product *p) {
   while (batch->rank) {
     int last = batch->rank - 1;
     int64_t a = batch->strides[OPERAND_A][last], c = batch->strides[OPERAND_C][last];
-    bool single = p->m == 1, joins = a == p->a_m * p->m && c == p->c_m * p->m;
+    bool single = p->m == 1 && a > 0 && c > 0, joins = a == p->a_m * p->m && c == p->c_m * p->m;
     if (batch->strides[OPERAND_B][last] || !(single || joins)) return;
     if (single) p->a_m = a, p->c_m = c;
     p->m *= batch->dims[last];
@@ -35,7 +24,7 @@ static void join_rows(Product *p) {
   }
 }
 
-static Product product_create(const GraphEmission *graph, const Node *node) {
+Product product_create(const GraphEmission *graph, const Node *node) {
   const ViewLayout *a = &value_layout(graph, node->inputs[0])->view, *b = &value_layout(graph, node->inputs[1])->view;
   const ViewLayout *c = &value_layout(graph, node->outputs[0])->view,
                    matrices[] = {without_matrix(*a), without_matrix(*b), without_matrix(*c)};
@@ -58,13 +47,7 @@ static Product product_create(const GraphEmission *graph, const Node *node) {
 
 /* ---- BLAS ---- */
 
-/* A matrix as BLAS takes it: rows with unit stride, or the transpose of such. */
-typedef struct Matrix {
-  bool transposed;
-  int64_t leading; /* elements from stored row to stored row */
-} Matrix;
-
-static Matrix matrix_form(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
+Matrix matrix_form(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
   bool unit_columns = column_stride == 1 || columns == 1, unit_rows = row_stride == 1 || rows == 1;
   bool plain = unit_columns && (rows == 1 || row_stride >= columns);
   if (plain) return (Matrix){false, rows == 1 ? columns : row_stride};
@@ -79,7 +62,7 @@ static void append_numbers(Text *text, int count, const int64_t *numbers) {
   text_append(text, "}");
 }
 
-static const char *batch_constant(GraphEmission *graph, const LoopNest *batch) {
+const char *batch_constant(GraphEmission *graph, const LoopNest *batch) {
   Text text = {.arena = graph->emission->arena};
   text_append(&text, "{%d", batch->rank);
   append_numbers(&text, batch->rank, batch->dims);
@@ -112,8 +95,8 @@ static void append_term(Text *text, const char *variable, int64_t stride) {
   if (stride != 0 && stride != 1) text_append(text, " + %s * %" PRId64, variable, stride);
 }
 
-static char *element(MemoryArena *arena, const Product *p, int operand, const char *first, int64_t first_stride,
-                     const char *second, int64_t second_stride) {
+char *product_element(MemoryArena *arena, const Product *p, int operand, const char *first, int64_t first_stride,
+                      const char *second, int64_t second_stride) {
   const char *names[MAX_RANK + 1];
   for (int axis = 0; axis < p->batch.rank; axis++) names[axis] = nest_variable(axis);
   Text text = {.arena = arena};
@@ -133,13 +116,14 @@ static void emit_loops(GraphEmission *graph, const Node *node, const Product *p,
     text_line(&text, "#pragma omp parallel for collapse(%d) schedule(static)", p->batch.rank + 1);
   for (int axis = 0; axis < p->batch.rank; axis++) open_loop(&text, nest_variable(axis), p->batch.dims[axis]);
   open_loop(&text, "row", p->m);
-  char *target = element(arena, p, OPERAND_C, "row", p->c_m, "column", p->c_n);
+  char *target = product_element(arena, p, OPERAND_C, "row", p->c_m, "column", p->c_n);
   text_line(&text, "for (int64_t column = 0; column < %" PRId64 "; column++) out[%s] = 0;", p->n, target);
   open_loop(&text, "inner", p->k);
-  text_line(&text, "const %s x = a[%s];", compute, element(arena, p, OPERAND_A, "row", p->a_m, "inner", p->a_k));
+  text_line(&text, "const %s x = a[%s];", compute,
+            product_element(arena, p, OPERAND_A, "row", p->a_m, "inner", p->a_k));
   text_line(&text, "for (int64_t column = 0; column < %" PRId64 "; column++)", p->n);
   text_line(&text, "  out[%s] += (%s)(x * b[%s]);", target, type,
-            element(arena, p, OPERAND_B, "inner", p->b_k, "column", p->b_n));
+            product_element(arena, p, OPERAND_B, "inner", p->b_k, "column", p->b_n));
   close_loops(&text, p->batch.rank + 2);
   const char *name =
       emission_function(graph->emission, graph->emission->target->function, node_title(arena, node, '_'),

@@ -16,11 +16,13 @@ typedef struct Emission {
   const CodegenOptions *options;
   MemoryArena *arena;
   Text functions;           /* definitions, each distinct one once */
+  Text constants;           /* those of the host's program where the functions are a device's */
   StringMap function_names; /* definition without its name -> index into names */
   ARRAY(const char *) names;
   StringMap stems;   /* how many functions have a stem */
   StringMap headers; /* of hand-made kernels */
   ARRAY(Check) checks;
+  struct CudaEmission *cuda; /* codegen/cuda.h; NULL where the host runs the kernels */
 } Emission;
 
 /* A graph of the compilation while its steps are written. */
@@ -38,13 +40,22 @@ const char *emission_function(Emission *emission, const char *result, const char
 /* Likewise for a constant: "static const RpGemmBatch", its stem, "{…}". */
 const char *emission_constant(Emission *emission, const char *type, const char *stem, const char *initializer);
 
-/* ---- one node as calls; each writes lines to `steps` ---- */
+/* False after diag_error for nodes on data types that the target does not compute. */
+bool emission_supports(const Emission *emission, const Graph *graph);
+
+/* ---- one node as calls of the C target; each writes lines to `steps` ---- */
 
 void emit_pointwise(GraphEmission *graph, const Node *node, Text *steps);
 void emit_reduction(GraphEmission *graph, const Node *node, Text *steps);
 void emit_assembly(GraphEmission *graph, const Node *node, Text *steps);
 void emit_contraction(GraphEmission *graph, const Node *node, Text *steps);
 void emit_kernel(GraphEmission *graph, NodeId id, Text *steps);
+
+/* The part of the output of an assembly that input i fills, and whether the input was computed there already. */
+Layout assembly_slice(const GraphEmission *graph, const Node *node, int i);
+bool lies_in_place(const Layout *slice, const Layout *input);
+/* Index of the check of a hand-made kernel's data in the program's table. Clones report the check of their original. */
+int64_t check_index(GraphEmission *graph, NodeId id, const KernelArguments *arguments);
 
 /* "AT(float, 4096)": the first element of a value, or of a view of a storage. */
 char *value_pointer(const GraphEmission *graph, ValueId value);
@@ -57,16 +68,23 @@ char *source_text(MemoryArena *arena, Location location);
 /* Operators of a node: "add_gelu" for functions, "add gelu" (separator ' ') for people. */
 char *node_title(MemoryArena *arena, const Node *node, char separator);
 
-/* ---- tables.c ---- */
+/* ---- phases ---- */
 
-/* What the tables say of one phase program: the range of the schedule that it runs. */
+/* One phase program: the range of the schedule that it runs. */
 typedef struct PhaseRange {
   const char *name; /* of the step function and prefix of its tables */
   const CompiledGraph *compiled;
   int64_t first_step, end_step; /* of schedule->steps */
 } PhaseRange;
 
-/* All tables, RpProgram and main. phases: micro-step, update, evaluation; compiled NULL: none. */
+/* Micro-step, update, evaluation; compiled NULL: none. */
+void find_phases(const Compilation *compilation, PhaseRange phases[3]);
+/* The step functions of phases of one graph. */
+void emission_steps(Emission *emission, const PhaseRange *phases, int count, Text *text);
+
+/* ---- tables.c ---- */
+
+/* All tables, RpProgram and main. */
 void emit_tables(Emission *emission, const PhaseRange phases[3], Text *text);
 
 #endif

@@ -40,8 +40,7 @@ static Check make_check(const GraphEmission *graph, const Node *node, const Kern
   return (Check){.message = text_bytes(&message), .source = source_text(arena, node->location)};
 }
 
-/* Clones report the check of their original. */
-static int64_t check_index(GraphEmission *graph, NodeId id, const KernelArguments *arguments) {
+int64_t check_index(GraphEmission *graph, NodeId id, const KernelArguments *arguments) {
   Emission *emission = graph->emission;
   const Node *node = graph_node(graph->compiled->graph, id);
   NodeId original = node->original == NO_NODE ? id : node->original;

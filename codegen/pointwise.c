@@ -82,8 +82,7 @@ static void emit_copy(GraphEmission *graph, const Layout *target, const Layout *
   text_line(steps, "%s(%s, %s);", name, layout_pointer(graph, target, dtype), layout_pointer(graph, source, dtype));
 }
 
-/* The part of the output that input i fills. */
-static Layout slice_layout(const GraphEmission *graph, const Node *node, int i) {
+Layout assembly_slice(const GraphEmission *graph, const Node *node, int i) {
   const Graph *ir = graph->compiled->graph;
   Placement placement = {0};
   op_info(node->op)->place(ir, node, i, &placement);
@@ -94,8 +93,7 @@ static Layout slice_layout(const GraphEmission *graph, const Node *node, int i) 
   return slice;
 }
 
-/* An input that was computed in its place already needs no copy. */
-static bool lies_in_place(const Layout *slice, const Layout *input) {
+bool lies_in_place(const Layout *slice, const Layout *input) {
   if (slice->storage != input->storage || slice->view.offset != input->view.offset) return false;
   for (int axis = 0; axis < slice->view.rank; axis++)
     if (slice->view.dims[axis] != 1 && slice->view.strides[axis] != input->view.strides[axis]) return false;
@@ -110,7 +108,7 @@ void emit_assembly(GraphEmission *graph, const Node *node, Text *steps) {
   if (covered < type_elements(value_type(ir, node->outputs[0])))
     emit_fill(graph, value_layout(graph, node->outputs[0]), dtype, steps);
   for (int i = 0; i < node->input_count; i++) {
-    Layout slice = slice_layout(graph, node, i);
+    Layout slice = assembly_slice(graph, node, i);
     const Layout *input = value_layout(graph, node->inputs[i]);
     if (!lies_in_place(&slice, input)) emit_copy(graph, &slice, input, dtype, steps);
   }

@@ -389,6 +389,7 @@ void emit_tables(Emission *emission, const PhaseRange phases[3], Text *text) {
   text_line(text, ".evaluation = %s,", rows[2]);
   emit_training_fields(emission, text);
   text_line(text, ".plan_json = plan_json,");
+  if (emission->cuda) text_line(text, ".device = &device_program,");
   text->indent--;
   text_line(text, "};\n");
   text_line(text, "int main(int argc, char **argv) { return rp_main(&program, argc, argv); }");

@@ -6,6 +6,8 @@
 
 struct Compilation;
 struct CodegenOptions;
+struct GraphEmission;
+struct Text;
 
 typedef struct Target {
   const char *name;              /* as in --target=NAME */
@@ -13,6 +15,8 @@ typedef struct Target {
   int64_t alignment;             /* of every storage, bytes */
   const char *function;          /* how a kernel's definition starts: "static void" */
   bool (*holds)(DataType dtype); /* element types that its kernels compute on */
+  /* One node as calls, lines of a step function. */
+  void (*emit_node)(struct GraphEmission *graph, NodeId id, struct Text *steps);
   /* Source text of the whole program, NUL-terminated, in the arena; NULL after diag_error. */
   char *(*emit)(const struct Compilation *compilation, const struct CodegenOptions *options, MemoryArena *arena,
                 int64_t *length);
