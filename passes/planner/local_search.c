@@ -139,6 +139,14 @@ static void find_uses(Annealer *annealer) {
   }
 }
 
+static bool ends_at(const Annealer *annealer, int64_t k, int32_t storage) {
+  const PlanNode *node = &annealer->graph->nodes.items[annealer->sequence[k]];
+  for (int32_t i = 0; i < node->input_count; i++)
+    if (node->inputs[i] == storage && annealer->input_ends[annealer->first_input[k] + i]) return true;
+  return false;
+}
+
+/* As run_inplace() (plan.h), in bytes saved. */
 static int64_t inplace_bytes(const Annealer *annealer, int64_t k) {
   const PlanNode *node = &annealer->graph->nodes.items[annealer->sequence[k]];
   PlanInplace taken[8];
@@ -147,15 +155,11 @@ static int64_t inplace_bytes(const Annealer *annealer, int64_t k) {
   for (int32_t p = 0; p < node->inplace_count && count < 8; p++) {
     PlanInplace pair = node->inplace[p];
     const PlanStorage *host = &annealer->graph->storages.items[pair.host];
-    bool good = !host->persistent && host->bytes == annealer->graph->storages.items[pair.output].bytes, ends = false,
-         used = false;
-    for (int32_t i = 0; i < node->input_count; i++)
-      ends = ends || (node->inputs[i] == pair.host && annealer->input_ends[annealer->first_input[k] + i]);
-    for (int32_t o = 0; o < node->output_count; o++)
-      used = used || !annealer->again[k] ||
-             (node->outputs[o] == pair.output && annealer->output_used[annealer->first_output[k] + o]);
+    const PlanStorage *output = &annealer->graph->storages.items[pair.output];
+    bool pinned = annealer->again[k] && output->decision == PLAN_KEEP;
+    bool good = !host->persistent && host->bytes == output->bytes && !pinned && ends_at(annealer, k, pair.host);
     for (int32_t q = 0; q < count; q++) good = good && taken[q].host != pair.host && taken[q].output != pair.output;
-    if (!good || !ends || !used) continue;
+    if (!good) continue;
     taken[count++] = pair;
     saved += host->bytes;
   }

@@ -43,10 +43,10 @@ static bool ends_here(const PlanNode *node, const RunUses *uses, int64_t k, int3
   return false;
 }
 
-static bool is_dropped(const PlanNode *node, const RunUses *uses, int64_t k, int32_t storage) {
-  for (int32_t o = 0; o < node->output_count && !uses->first[k]; o++)
-    if (node->outputs[o] == storage) return !uses->output_used[uses->output_base[k] + o];
-  return false;
+/* A storage that must be kept is dropped by every later run of its node. Other outputs that nobody wants may still take
+ * an input's bytes and be freed afterwards. */
+static bool is_pinned(const PlanGraph *graph, const RunUses *uses, int64_t k, int32_t storage) {
+  return !uses->first[k] && graph->storages.items[storage].decision == PLAN_KEEP;
 }
 
 int32_t run_inplace(const PlanGraph *graph, const RunUses *uses, const int32_t *runs, int64_t k, PlanInplace *pairs) {
@@ -56,7 +56,7 @@ int32_t run_inplace(const PlanGraph *graph, const RunUses *uses, const int32_t *
     PlanInplace pair = node->inplace[i];
     const PlanStorage *host = &graph->storages.items[pair.host];
     bool free_pair = !host->persistent && host->bytes == graph->storages.items[pair.output].bytes &&
-                     ends_here(node, uses, k, pair.host) && !is_dropped(node, uses, k, pair.output);
+                     ends_here(node, uses, k, pair.host) && !is_pinned(graph, uses, k, pair.output);
     for (int32_t p = 0; p < count; p++)
       free_pair = free_pair && pairs[p].host != pair.host && pairs[p].output != pair.output;
     if (free_pair) pairs[count++] = pair;
@@ -102,22 +102,32 @@ static bool is_host(const PlanStep *step, int32_t storage) {
   return false;
 }
 
+static bool is_placed(const PlanStep *step, int32_t output) {
+  for (int32_t i = 0; i < step->into_count; i++)
+    if (step->into[i].output == output) return true;
+  return false;
+}
+
 static void push_run(MemoryArena *arena, Plan *plan, const PlanGraph *graph, const RunUses *uses, const int32_t *runs,
                      int64_t k) {
   const PlanNode *node = &graph->nodes.items[runs[k]];
   PlanStep step = {.kind = PLAN_RUN, .target = runs[k]};
-  bool first = uses->first[k];
   step.into = NEW_ARRAY(arena, PlanInplace, node->output_count);
   step.into_count = run_inplace(graph, uses, runs, k, step.into);
   step.drops = NEW_ARRAY(arena, int32_t, node->output_count);
-  for (int32_t o = 0; o < node->output_count && !first; o++)
-    if (!uses->output_used[uses->output_base[k] + o]) step.drops[step.drop_count++] = node->outputs[o];
+  for (int32_t o = 0; o < node->output_count; o++) {
+    bool wanted = uses->output_used[uses->output_base[k] + o];
+    if (!uses->first[k] && !wanted && !is_placed(&step, node->outputs[o]))
+      step.drops[step.drop_count++] = node->outputs[o];
+  }
   array_push(arena, &plan->steps, step);
   for (int32_t i = 0; i < node->input_count; i++)
     if (uses->input_ends[uses->input_base[k] + i] && !is_host(&step, node->inputs[i]))
       push_free(arena, plan, node->inputs[i]);
-  for (int32_t o = 0; o < node->output_count && first; o++)
-    if (!uses->output_used[uses->output_base[k] + o]) push_free(arena, plan, node->outputs[o]);
+  for (int32_t o = 0; o < node->output_count; o++) {
+    bool wanted = uses->output_used[uses->output_base[k] + o];
+    if (!wanted && (uses->first[k] || is_placed(&step, node->outputs[o]))) push_free(arena, plan, node->outputs[o]);
+  }
 }
 
 Plan *plan_from_runs(MemoryArena *arena, const PlanGraph *graph, const int32_t *runs, int64_t count) {
