@@ -68,12 +68,13 @@ static void keep_plan(Client *client, json_t *json, bool fits) {
   const char *error;
   Plan *plan = plan_from_json(client->arena, client->graph, json, &error);
   Plan **slot = fits ? &client->answer.plan : &client->answer.smallest;
-  bool same = *slot && (fits ? plan->cost == (*slot)->cost && plan->lower_bound <= (*slot)->lower_bound
-                             : plan->peak >= (*slot)->peak);
-  bool worse = *slot && fits && plan->cost > (*slot)->cost;
-  if (same || worse) return;
+  bool worse = *slot && (fits ? plan->cost > (*slot)->cost ||
+                                    (plan->cost == (*slot)->cost && plan->lower_bound < (*slot)->lower_bound)
+                              : plan->peak >= (*slot)->peak);
+  if (worse) return;
+  bool better = !*slot || plan->cost < (*slot)->cost;
   *slot = plan;
-  if (fits)
+  if (fits && better)
     tell(client, memory_format(client->arena, "plan: %.2f%% more time than keeping everything",
                                plan->base_cost > 0 ? 100 * (plan->cost / plan->base_cost - 1) : 0));
 }
