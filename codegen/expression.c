@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "runtime/scalar_math.h"
+
 /* ---- types and literals ---- */
 
 const char *c_storage_type(DataType dtype) {
@@ -192,7 +194,8 @@ static DataType computed_dtype(const InstructionText *text) {
  * type. */
 static char *attribute_literal(MemoryArena *arena, DataType dtype, const Attribute *attribute) {
   bool real = attribute->kind == ATTRIBUTE_NUMBER || attribute->kind == ATTRIBUTE_FLOAT;
-  int64_t integer = attribute->kind == ATTRIBUTE_FLOAT ? (int64_t)attribute->number : attribute->integer;
+  int64_t integer = attribute->kind == ATTRIBUTE_FLOAT ? rp_float_to_integer(attribute->number, INT64_MIN, INT64_MAX)
+                                                       : attribute->integer;
   if (real && dtype == BOOL) integer = integer != 0;
   if (real && dtype == I32) integer = (int32_t)integer;
   if (real && dtype == U8) integer = (uint8_t)integer;
