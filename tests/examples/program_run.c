@@ -17,6 +17,7 @@ char *folder_create(MemoryArena *arena) {
   char *folder = memory_format(arena, "%s/reprise-test-XXXXXX", base && *base ? base : "/tmp");
   if (!mkdtemp(folder)) die("cannot make a folder like %s", folder);
   setenv("OMP_NUM_THREADS", "1", 1); /* tests run beside each other: waiting threads would take their cores */
+  setenv("REPRISE_CC", TEST_CC, 0);  /* the compiler of the runtime, since each has an OpenMP of its own */
   return folder;
 }
 
