@@ -132,7 +132,7 @@ static void emit_phase(GraphEmission *graph, const PhaseRange *phase, Text *text
   const char *body = text_bytes(&steps);
   text_open(text, "static void %s(RpContext *context)", phase->name);
   if (strstr(body, "AT(")) text_line(text, "char *const arena = context->arena;");
-  if (strstr(body, ", control")) text_line(text, "RpControl *const control = rp_control(context);");
+  if (strstr(body, " control,") || strstr(body, " control)")) text_line(text, "RpControl *const control = rp_control(context);");
   if (!*body) text_line(text, "(void)context;");
   text_append(text, "%s", body);
   text_close(text);
