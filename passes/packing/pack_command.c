@@ -18,7 +18,7 @@ static const char usage[] =
     "                     a buffer lives in [lower, upper)\n"
     "  --capacity=SIZE    stop as soon as the buffers fit; exit 3 when they do not (default: as small as possible)\n"
     "  --alignment=SIZE   offsets are multiples of it (default: 1)\n"
-    "  --effort=N         units of work to spend, about 1 us each (default: 20000000)\n"
+    "  --effort=N         units of work to spend, about half a microsecond each (default: 15000000)\n"
     "  -o FILE            where the table with offsets goes (default: standard output)\n"
     "  -q                 no summary on standard error\n";
 

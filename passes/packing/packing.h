@@ -20,10 +20,10 @@ typedef struct PackingBuffer {
 typedef struct PackingOptions {
   int64_t capacity;  /* bytes the arena may take; 0: as few as the effort allows */
   int64_t alignment; /* every size is rounded up to a multiple of it; 0 means 1 */
-  int64_t effort;    /* most units of work after the first full packing, about 1 us each; 0: PACKING_DEFAULT_EFFORT */
+  int64_t effort;    /* most units of work after the first full packing, about 0.5 us each; 0: PACKING_DEFAULT_EFFORT */
 } PackingOptions;
 
-enum { PACKING_DEFAULT_EFFORT = 20000000 };
+enum { PACKING_DEFAULT_EFFORT = 15000000 };
 
 typedef struct PackingResult {
   int64_t makespan;    /* bytes of the arena: the largest offset + rounded size */
@@ -36,7 +36,7 @@ typedef struct PackingResult {
 /* Sets the offset of every buffer. Stops as soon as the makespan equals the lower bound; when it is at most the
  * capacity, only the cheap rules are tried to improve on it. Requires lower < upper, size >= 0, alignment >= 0; dies
  * when the total of the rounded sizes overflows (check with packing_total_size() where the sizes are the user's).
- * Needs about 200 bytes of memory per buffer, all freed on return. */
+ * Needs about 300 bytes of memory per buffer, and up to 100 MB more for a search; all is freed on return. */
 PackingResult pack_buffers(PackingBuffer *buffers, int64_t count, const PackingOptions *options);
 
 /* The sum of all sizes, each rounded up to the alignment: false when it does not fit int64. */

@@ -264,12 +264,13 @@ static void place_item(Skyline *skyline, int32_t segment, int32_t item) {
 int64_t skyline_pack(Skyline *skyline, const int32_t *order, Pivot pivot, int64_t limit, int64_t *offset,
                      int64_t *work) {
   const Problem *problem = skyline->problem;
-  int64_t makespan = 0;
+  /* Measured: a step takes half a microsecond at 10,000 items and five times that at 100,000, beyond the caches. */
+  int64_t makespan = 0, step = 1 + problem->count / 25000;
   skyline_reset(skyline, order);
   *work += problem->count / 8;
   for (int32_t placed = 0; placed < problem->count;) {
     int32_t from = skyline->heap[0], to = skyline->right[from];
-    ++*work;
+    *work += step;
     Peak fullest = fullest_point(skyline, from, to);
     if (fullest.load > limit - skyline->height[from]) return INT64_MAX;
     int32_t rank = fullest.load > 0 ? choose_candidate(skyline, from, to, pivot, fullest) : INT32_MAX;
