@@ -6,7 +6,8 @@
 #include "passes/passes.h"
 
 typedef struct CodegenOptions {
-  const char *plan_json; /* what the program prints for --plan, NULL: an empty object */
+  const char *plan_json;          /* what the program prints for --plan, NULL: an empty object */
+  const struct CudaOptions *cuda; /* for the cuda target */
 } CodegenOptions;
 
 /* The program as C: static functions for the distinct kernels, step functions, tables, main. Equal compilations give
@@ -22,6 +23,9 @@ typedef struct LinkOptions {
   const char *include_path; /* folder with runtime/program.h; found from the place of the running program */
   const char *library_path; /* folder with libreprise_runtime.a; likewise */
 } LinkOptions;
+
+/* The folder with runtime/program.h; NULL with *exit_code and *error as below. */
+const char *find_include_path(const LinkOptions *options, MemoryArena *arena, ExitCode *exit_code, const char **error);
 
 /* Compiles and links a C text into an executable that appears whole or not at all. False with *exit_code set (EXIT_IO
  * where files or the compiler are missing, EXIT_INTERNAL where the compiler refuses our text) and a message in *error,

@@ -95,8 +95,8 @@ static void append_term(Text *text, const char *variable, int64_t stride) {
   if (stride != 0 && stride != 1) text_append(text, " + %s * %" PRId64, variable, stride);
 }
 
-char *product_element(MemoryArena *arena, const Product *p, int operand, const char *first, int64_t first_stride,
-                      const char *second, int64_t second_stride) {
+static char *element(MemoryArena *arena, const Product *p, int operand, const char *first, int64_t first_stride,
+                     const char *second, int64_t second_stride) {
   const char *names[MAX_RANK + 1];
   for (int axis = 0; axis < p->batch.rank; axis++) names[axis] = nest_variable(axis);
   Text text = {.arena = arena};
@@ -116,14 +116,13 @@ static void emit_loops(GraphEmission *graph, const Node *node, const Product *p,
     text_line(&text, "#pragma omp parallel for collapse(%d) schedule(static)", p->batch.rank + 1);
   for (int axis = 0; axis < p->batch.rank; axis++) open_loop(&text, nest_variable(axis), p->batch.dims[axis]);
   open_loop(&text, "row", p->m);
-  char *target = product_element(arena, p, OPERAND_C, "row", p->c_m, "column", p->c_n);
+  char *target = element(arena, p, OPERAND_C, "row", p->c_m, "column", p->c_n);
   text_line(&text, "for (int64_t column = 0; column < %" PRId64 "; column++) out[%s] = 0;", p->n, target);
   open_loop(&text, "inner", p->k);
-  text_line(&text, "const %s x = a[%s];", compute,
-            product_element(arena, p, OPERAND_A, "row", p->a_m, "inner", p->a_k));
+  text_line(&text, "const %s x = a[%s];", compute, element(arena, p, OPERAND_A, "row", p->a_m, "inner", p->a_k));
   text_line(&text, "for (int64_t column = 0; column < %" PRId64 "; column++)", p->n);
   text_line(&text, "  out[%s] += (%s)(x * b[%s]);", target, type,
-            product_element(arena, p, OPERAND_B, "inner", p->b_k, "column", p->b_n));
+            element(arena, p, OPERAND_B, "inner", p->b_k, "column", p->b_n));
   close_loops(&text, p->batch.rank + 2);
   const char *name =
       emission_function(graph->emission, graph->emission->target->function, node_title(arena, node, '_'),

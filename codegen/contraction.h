@@ -26,8 +26,5 @@ Matrix matrix_form(int64_t rows, int64_t columns, int64_t row_stride, int64_t co
 
 /* Name of the RpGemmBatch of a product's leading axes. */
 const char *batch_constant(GraphEmission *graph, const LoopNest *batch);
-/* Offset of an element of an operand, from the variables of the batch and two more with their strides. */
-char *product_element(MemoryArena *arena, const Product *p, int operand, const char *first, int64_t first_stride,
-                      const char *second, int64_t second_stride);
 
 #endif

@@ -89,7 +89,7 @@ const Target target_c = {.name = "cpu",
                          .emit = emit_c_program};
 
 const Target *target_find(const char *name) {
-  static const Target *const targets[] = {&target_c};
+  static const Target *const targets[] = {&target_c, &target_cuda};
   for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
     if (string_equal(targets[i]->name, name)) return targets[i];
   return NULL;

@@ -189,6 +189,13 @@ static bool write_and_compile(Link *link, const char *source, int64_t length) {
   return fail(link, EXIT_IO, memory_format(link->arena, "cannot write '%s': %s", link->output, strerror(errno)));
 }
 
+const char *find_include_path(const LinkOptions *options, MemoryArena *arena, ExitCode *exit_code, const char **error) {
+  Link link = {.arena = arena, .exit_code = exit_code, .error = error};
+  link.include_path = options->include_path;
+  link.library_path = options->library_path;
+  return find_runtime(&link) ? link.include_path : NULL;
+}
+
 bool link_executable(const char *source, int64_t length, const char *output, const LinkOptions *options,
                      MemoryArena *arena, ExitCode *exit_code, const char **error) {
   Link link = {.arena = arena, .exit_code = exit_code, .error = error};

@@ -22,7 +22,7 @@ typedef struct Target {
                 int64_t *length);
 } Target;
 
-extern const Target target_c;
+extern const Target target_c, target_cuda;
 
 /* NULL when there is none of that name. */
 const Target *target_find(const char *name);

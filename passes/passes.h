@@ -41,7 +41,7 @@ void fuse_graph(Graph *graph, MemoryArena *scratch);
 /* Makes every node executable by inserting copies: of the last two axes of a contraction's operands one has stride 1 (an
  * axis of size 1 counts), the inputs of hand-made kernels are dense and row-major, and so are the loss, outputs and
  * gradients, which are named by their copies from then on. Later passes find only views that a layout can express.
- * node->workspace stays 0: no kernel of the cpu target needs any. Requires fused nodes: a copy is not fused. */
+ * node->workspace stays 0; the pipeline sets it where the target asks for some. Requires fused nodes: a copy is not fused. */
 void choose_kernels(Graph *graph, MemoryArena *scratch);
 
 /* ---- storage ---- */
@@ -173,6 +173,9 @@ typedef struct PipelineOptions {
   /* Microseconds per node id of a graph with storages; called once, for the training graph. */
   double *(*costs)(void *context, const Graph *graph, const StorageTable *table, MemoryArena *arena);
   void *context;
+  /* Bytes of workspace of a node, asked for after the kernels pass: a function of graph and target. NULL: none has any. */
+  int64_t (*workspace)(const void *context, const Graph *graph, const Node *node);
+  const void *workspace_context;
 } PipelineOptions;
 
 /* passes/pipeline.c. NULL after errors were reported. When no plan fits the budget, checkpoint->compiled.graph is NULL and train is

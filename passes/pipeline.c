@@ -23,6 +23,13 @@ static void finish_map(Pipeline *pipeline, const CompiledGraph *result) {
   memory_arena_reset(pipeline->scratch);
 }
 
+static void set_workspaces(const PipelineOptions *options, Graph *graph) {
+  for (int64_t id = 0; options->workspace && id < graph->nodes.count; id++) {
+    Node *node = graph_node(graph, (NodeId)id);
+    node->workspace = options->workspace(options->workspace_context, graph, node);
+  }
+}
+
 static CompiledGraph compile_graph(Pipeline *pipeline, Graph *graph) {
   MemoryArena *arena = pipeline->module->arena, *scratch = pipeline->scratch;
   CompiledGraph result = {.graph = graph};
@@ -38,6 +45,7 @@ static CompiledGraph compile_graph(Pipeline *pipeline, Graph *graph) {
   fuse_graph(graph, scratch);
   finish_pass(pipeline, "fuse", graph);
   choose_kernels(graph, scratch);
+  set_workspaces(pipeline->options, graph);
   finish_pass(pipeline, "kernels", graph);
   result.table = assign_storages(graph, pipeline->options->alignment, arena);
   result.schedule = order_graph(graph, result.table, arena);
