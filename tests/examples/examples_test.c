@@ -33,9 +33,6 @@ enum { EXAMPLES = sizeof examples / sizeof *examples };
 static char *in_source(MemoryArena *arena, const char *name) {
   return memory_format(arena, "%s/%s", REPRISE_SOURCE, name);
 }
-static char *example_path(MemoryArena *arena, const char *name) {
-  return memory_format(arena, "%s/examples/%s", REPRISE_SOURCE, name);
-}
 
 static int64_t count_weights(const Module *module) {
   int64_t count = 0;
@@ -142,25 +139,12 @@ static void gpt2_has_its_public_names(void **state) {
 
 /* ---- training ---- */
 
-/* Compiles an example and runs it from the root of the sources with further words; the log is in the arena's path. */
-static char *train(MemoryArena *arena, const char *folder, const char *file, const char *const *compile_words,
-                   const char *const *run_words) {
-  char *program = memory_format(arena, "%s/program", folder), *log = memory_format(arena, "%s/log", folder),
-       *errors = memory_format(arena, "%s/errors", folder);
-  const char *words[16] = {program}, *error;
-  int64_t length;
-  for (int i = 0; run_words && run_words[i] && i < 14; i++) words[1 + i] = run_words[i];
-  assert_int_equal(chdir(REPRISE_SOURCE), 0);
-  assert_int_equal(compile_model(arena, example_path(arena, file), program, compile_words), EXIT_OK);
-  int code = run_command(words, log, errors);
-  if (code != EXIT_OK) fail_msg("%s: exit code %d\n%s", file, code, file_read(arena, errors, &length, &error));
-  return log;
-}
-
 static void expect_accuracy(const char *file, const char *const *run_words, double least) {
   MemoryArena *arena = memory_arena_create();
   const char *folder = folder_create(arena);
-  LogLines accuracy = log_field(arena, train(arena, folder, file, NULL, run_words), "test", "scalars.accuracy");
+  const char *log = train_example(arena, folder, file, NULL, run_words);
+  assert_non_null(log);
+  LogLines accuracy = log_field(arena, log, "test", "scalars.accuracy");
   assert_true(accuracy.count >= 1);
   if (!(accuracy.values[accuracy.count - 1] >= least))
     fail_msg("%s: accuracy %.4f", file, accuracy.values[accuracy.count - 1]);
@@ -234,8 +218,9 @@ static void char_transformer_trains_as_in_torch(void **state) {
     const char *folder = folder_create(arena);
     const char **definitions =
         definition_words(arena, json_object_get(configuration, "definitions"), json_object_get(root, "TRAIN"));
-    compare_losses(arena, train(arena, folder, "char_transformer.rp", definitions, words),
-                   json_object_get(configuration, "losses"), name);
+    const char *log = train_example(arena, folder, "char_transformer.rp", definitions, words);
+    assert_non_null(log);
+    compare_losses(arena, log, json_object_get(configuration, "losses"), name);
     folder_remove(arena, folder);
   }
   json_decref(root);

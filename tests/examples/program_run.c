@@ -57,6 +57,24 @@ int compile_model(MemoryArena *arena, const char *model, const char *program, co
   return code;
 }
 
+char *example_path(MemoryArena *arena, const char *file) {
+  return memory_format(arena, "%s/examples/%s", REPRISE_SOURCE, file);
+}
+
+char *train_example(MemoryArena *arena, const char *folder, const char *file, const char *const *compile_words,
+                    const char *const *run_words) {
+  char *program = memory_format(arena, "%s/program", folder), *log = memory_format(arena, "%s/log", folder),
+       *errors = memory_format(arena, "%s/errors", folder);
+  const char *words[16] = {program}, *error;
+  int64_t length;
+  for (int i = 0; run_words && run_words[i] && i < 14; i++) words[1 + i] = run_words[i];
+  if (chdir(REPRISE_SOURCE) != 0) die("no folder %s", REPRISE_SOURCE);
+  if (compile_model(arena, example_path(arena, file), program, compile_words) != EXIT_OK) return NULL;
+  int code = run_command(words, log, errors);
+  if (code != EXIT_OK) fprintf(stderr, "%s: exit code %d\n%s\n", file, code, file_read(arena, errors, &length, &error));
+  return code == EXIT_OK ? log : NULL;
+}
+
 static const json_t *find_field(const json_t *event, const char *field) {
   return string_starts(field, "scalars.")
              ? json_object_get(json_object_get(event, "scalars"), field + strlen("scalars."))

@@ -16,6 +16,13 @@ int run_command(const char *const *words, const char *output, const char *errors
  */
 int compile_model(MemoryArena *arena, const char *model, const char *program, const char *const *further);
 
+/* Path of a file of examples/. */
+char *example_path(MemoryArena *arena, const char *file);
+/* Compiles an example into the folder and runs it from the root of the sources with further words (NULL-terminated
+ * lists, or NULL). Returns the path of its log of JSON lines, or NULL after printing what went wrong. */
+char *train_example(MemoryArena *arena, const char *folder, const char *file, const char *const *compile_words,
+                    const char *const *run_words);
+
 typedef struct LogLines {
   double *values;
   int64_t count;
