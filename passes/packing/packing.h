@@ -1,8 +1,8 @@
 /* passes/packing/packing.h - dynamic storage allocation with known lifetimes: every buffer gets a fixed offset in one
  * arena so that buffers that live at the same time never overlap, and the arena is as small as possible.
  *
- * The engine knows nothing of graphs. It is deterministic: its limits count work and never seconds, so the same input
- * gives the same offsets on every machine. docs/packing.md explains the algorithms and gives measured figures. */
+ * The engine knows nothing of graphs. It is deterministic: its limits count work and never seconds, so the same program
+ * gives the same offsets for the same input, however slow the machine. docs/packing.md explains the algorithms and gives measured figures. */
 #ifndef REPRISE_PASSES_PACKING_PACKING_H
 #define REPRISE_PASSES_PACKING_PACKING_H
 
