@@ -2,7 +2,8 @@
  * arena so that buffers that live at the same time never overlap, and the arena is as small as possible.
  *
  * The engine knows nothing of graphs. It is deterministic: its limits count work and never seconds, so the same program
- * gives the same offsets for the same input, however slow the machine. docs/packing.md explains the algorithms and gives measured figures. */
+ * gives the same offsets for the same input, however slow the machine. docs/packing.md explains the algorithms and
+ * gives measured figures. */
 #ifndef REPRISE_PASSES_PACKING_PACKING_H
 #define REPRISE_PASSES_PACKING_PACKING_H
 
