@@ -41,26 +41,35 @@ static int64_t own_bytes(const PlanGraph *graph, int32_t n) {
   return bytes;
 }
 
-/* Bytes live while node n runs for the first time that no decision can avoid. With droppable storages that n does not
- * read left out. */
-static int64_t certain_bytes(const PlanGraph *graph, int32_t n) {
-  const PlanNode *node = &graph->nodes.items[n];
-  int64_t bytes = graph->persistent_bytes + own_bytes(graph, n);
+/* Per node: bytes live while it runs for the first time that no decision can avoid, its own inputs included. */
+static int64_t *certain_bytes(MemoryArena *arena, const PlanGraph *graph) {
+  int64_t count = graph->nodes.count;
+  int64_t *change = NEW_ARRAY(arena, int64_t, count + 2), *bytes = NEW_ARRAY(arena, int64_t, count + 1);
   for (int32_t s = 0; s < graph->storages.count; s++) {
     const PlanStorage *storage = &graph->storages.items[s];
-    if (storage->persistent || storage->producer >= n || last_need(graph, s) < n) continue;
-    if (!droppable(graph, s) || reads(node, s)) bytes += storage->bytes;
+    if (storage->persistent || droppable(graph, s)) continue;
+    change[storage->producer + 1] += storage->bytes;
+    change[last_need(graph, s) + 1 < count + 1 ? last_need(graph, s) + 1 : count + 1] -= storage->bytes;
+  }
+  int64_t held = graph->persistent_bytes;
+  for (int32_t n = 0; n < count; n++) {
+    const PlanNode *node = &graph->nodes.items[n];
+    held += change[n];
+    bytes[n] = held + own_bytes(graph, n);
+    for (int32_t i = 0; i < node->input_count; i++) {
+      bool repeated = false;
+      for (int32_t k = 0; k < i; k++) repeated = repeated || node->inputs[k] == node->inputs[i];
+      if (!repeated && droppable(graph, node->inputs[i])) bytes[n] += graph->storages.items[node->inputs[i]].bytes;
+    }
   }
   return bytes;
 }
 
 int64_t bound_memory(MemoryArena *arena, const PlanGraph *graph) {
-  (void)arena;
+  const int64_t *bytes = certain_bytes(arena, graph);
   int64_t most = graph->persistent_bytes;
-  for (int32_t n = 0; n < graph->nodes.count; n++) {
-    int64_t bytes = certain_bytes(graph, n);
-    if (bytes > most) most = bytes;
-  }
+  for (int32_t n = 0; n < graph->nodes.count; n++)
+    if (bytes[n] > most) most = bytes[n];
   return most;
 }
 
@@ -81,6 +90,7 @@ typedef struct Phases {
 static void choose_moments(Phases *phases) {
   const PlanGraph *graph = phases->graph;
   int32_t first = graph->first_stage, count = (int32_t)graph->nodes.count;
+  const int64_t *certain = certain_bytes(phases->mip->arena, graph);
   phases->count = 0;
   if (first >= count) return;
   phases->at[phases->count++] = first;
@@ -89,8 +99,7 @@ static void choose_moments(Phases *phases) {
     int32_t to = first + (int32_t)((int64_t)(count - first) * (k + 1) / phases->options->phases), best = from;
     int64_t most = -1;
     for (int32_t n = from; n < to; n++) {
-      int64_t bytes = certain_bytes(graph, n);
-      if (bytes > most) most = bytes, best = n;
+      if (certain[n] > most) most = certain[n], best = n;
     }
     if (most >= 0 && phases->at[phases->count - 1] < best) phases->at[phases->count++] = best;
   }

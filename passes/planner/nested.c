@@ -2,6 +2,7 @@
 #include "passes/planner/nested.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "passes/planner/retain_model.h"
 
@@ -315,14 +316,7 @@ static void hold_on_the_way(Nest *nest, int32_t segment, bool *cut_held, bool *h
   }
 }
 
-static void sort_nodes(int32_t *nodes, int64_t count) {
-  for (int64_t i = 1; i < count; i++) {
-    int32_t node = nodes[i];
-    int64_t j = i;
-    for (; j > 0 && nodes[j - 1] > node; j--) nodes[j] = nodes[j - 1];
-    nodes[j] = node;
-  }
-}
+static int by_number(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
 
 /* The highest segment that a stage needs; -1 when it needs no droppable storage. */
 static int32_t segment_of_stage(const Nest *nest, int32_t stage) {
@@ -340,7 +334,7 @@ static bool simulate_stage(Nest *nest, int32_t stage, bool *cut_held, bool *held
   nest->again.count = nest->stack.count = 0;
   ask(nest, stage, stage);
   while (nest->stack.count > 0) ask(nest, nest->stack.items[--nest->stack.count], stage);
-  sort_nodes(nest->again.items, nest->again.count);
+  if (nest->again.count) qsort(nest->again.items, (size_t)nest->again.count, sizeof *nest->again.items, by_number);
   for (int64_t i = 0; i < nest->again.count; i++) {
     const PlanNode *node = &nest->graph->nodes.items[nest->again.items[i]];
     if (!plan_graph_may_rerun(nest->graph, nest->again.items[i], stage)) return false;

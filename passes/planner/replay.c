@@ -10,6 +10,7 @@ typedef struct State {
   bool *live;
   int64_t held; /* bytes of everything live */
   int64_t step;
+  int64_t snapshot; /* the step whose anatomy is wanted, -1 for none */
 } State;
 
 static void fault(State *state, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -95,15 +96,18 @@ static bool take_host(State *state, const PlanNode *node, PlanInplace pair, int3
   return false;
 }
 
-static void note_peak(State *state, const PlanStep *step, int64_t extra_outputs, int64_t scratch, const int32_t *gone,
-                      int32_t gone_count) {
+static void note_peak(State *state, int64_t now) {
   Replay *replay = state->replay;
-  int64_t now = state->held + extra_outputs + scratch;
   replay->live[state->step] = now;
-  if (now <= replay->peak && replay->peak_step >= 0) return;
-  if (now < replay->peak) return;
+  if (now < replay->peak || (now == replay->peak && replay->peak_step >= 0)) return;
   replay->peak = now;
   replay->peak_step = state->step;
+}
+
+/* The bytes of this moment by role. */
+static void take_anatomy(const State *state, const PlanStep *step, int64_t scratch, const int32_t *gone,
+                         int32_t gone_count) {
+  Replay *replay = state->replay;
   memset(replay->anatomy, 0, sizeof replay->anatomy);
   for (int32_t s = 0; s < state->graph->storages.count; s++) {
     replay->live_at_peak[s] = state->live[s];
@@ -111,9 +115,8 @@ static void note_peak(State *state, const PlanStep *step, int64_t extra_outputs,
   }
   const PlanNode *node = &state->graph->nodes.items[step->target];
   for (int32_t o = 0; o < node->output_count; o++) {
-    int32_t output = node->outputs[o];
+    int32_t output = node->outputs[o], host = host_of(step, output);
     if (lists(step->drops, step->drop_count, output) || state->live[output]) continue;
-    int32_t host = host_of(step, output);
     replay->live_at_peak[output] = true;
     if (host < 0 || !lists(gone, gone_count, host))
       replay->anatomy[storage_at(state, output)->role] += storage_at(state, output)->bytes;
@@ -150,7 +153,8 @@ static void replay_run(State *state, const PlanStep *step) {
     if (!lists(node->outputs, node->output_count, step->into[i].output))
       fault(state, "\"%s\" places \"%s\", which is not its output", node->id,
             storage_at(state, step->into[i].output)->id);
-  note_peak(state, step, made, scratch, gone, gone_count);
+  note_peak(state, state->held + made + scratch);
+  if (state->step == state->snapshot) take_anatomy(state, step, scratch, gone, gone_count);
   for (int32_t i = 0; i < gone_count; i++) replay_free(state, gone[i]);
   for (int32_t o = 0; o < node->output_count; o++) {
     int32_t output = node->outputs[o];
@@ -174,30 +178,48 @@ static void check_end(State *state) {
     if (!state->replay->runs[n]) fault(state, "end: node \"%s\" never ran", state->graph->nodes.items[n].id);
 }
 
-Replay *replay_plan(MemoryArena *arena, const PlanGraph *graph, const Plan *plan) {
+static void run_steps(State *state, const Plan *plan, int64_t count) {
+  const PlanGraph *graph = state->graph;
+  Replay *replay = state->replay;
+  replay->peak = state->held = graph->persistent_bytes;
+  replay->peak_step = -1;
+  for (int64_t s = 0; s < graph->storages.count; s++) {
+    const PlanStorage *storage = &graph->storages.items[s];
+    state->live[s] = replay->live_at_peak[s] = storage->persistent;
+    if (storage->persistent) replay->anatomy[storage->role] += storage->bytes;
+  }
+  for (state->step = 0; state->step < count; state->step++) {
+    const PlanStep *step = &plan->steps.items[state->step];
+    if (step->kind == PLAN_RUN) {
+      replay_run(state, step);
+    } else {
+      replay_free(state, step->target);
+      replay->live[state->step] = state->held;
+    }
+  }
+}
+
+static Replay *create_replay(MemoryArena *arena, const PlanGraph *graph, const Plan *plan) {
   Replay *replay = NEW(arena, Replay);
   replay->runs = NEW_ARRAY(arena, int32_t, graph->nodes.count);
   replay->live = NEW_ARRAY(arena, int64_t, plan->steps.count);
   replay->live_at_peak = NEW_ARRAY(arena, bool, graph->storages.count);
-  replay->peak = graph->persistent_bytes;
-  replay->peak_step = -1;
-  State state = {.arena = arena, .graph = graph, .replay = replay, .held = graph->persistent_bytes};
+  return replay;
+}
+
+Replay *replay_plan(MemoryArena *arena, const PlanGraph *graph, const Plan *plan) {
+  Replay *replay = create_replay(arena, graph, plan);
+  State state = {.arena = arena, .graph = graph, .replay = replay, .snapshot = -1};
   state.live = NEW_ARRAY(arena, bool, graph->storages.count);
-  for (int64_t s = 0; s < graph->storages.count; s++) {
-    const PlanStorage *storage = &graph->storages.items[s];
-    state.live[s] = storage->persistent;
-    if (storage->persistent) replay->anatomy[storage->role] += storage->bytes;
-  }
-  for (state.step = 0; state.step < plan->steps.count; state.step++) {
-    const PlanStep *step = &plan->steps.items[state.step];
-    if (step->kind == PLAN_RUN) {
-      replay_run(&state, step);
-    } else {
-      replay_free(&state, step->target);
-      replay->live[state.step] = state.held;
-    }
-  }
+  run_steps(&state, plan, plan->steps.count);
   check_end(&state);
+  /* The anatomy is that of the first moment of the peak, which is known only now: a second run up to it. */
+  State again = state;
+  again.replay = create_replay(arena, graph, plan);
+  again.snapshot = replay->peak_step;
+  run_steps(&again, plan, replay->peak_step + 1);
+  memcpy(replay->anatomy, again.replay->anatomy, sizeof replay->anatomy);
+  replay->live_at_peak = again.replay->live_at_peak;
   return replay;
 }
 

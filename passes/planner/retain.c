@@ -1,6 +1,8 @@
 /* passes/planner/retain.c - the lazy retain-or-recompute-once sequence. */
 #include "passes/planner/retain.h"
 
+#include <stdlib.h>
+
 bool retain_is_choice(const PlanGraph *graph, int32_t storage) {
   const PlanStorage *what = &graph->storages.items[storage];
   return !what->persistent && !what->result && what->producer < graph->first_stage &&
@@ -48,21 +50,15 @@ static bool demand_inputs(Builder *builder, int32_t node, int32_t stage, int32_t
   return true;
 }
 
-static void sort_nodes(int32_t *nodes, int64_t count) {
-  for (int64_t i = 1; i < count; i++) {
-    int32_t node = nodes[i];
-    int64_t j = i;
-    for (; j > 0 && nodes[j - 1] > node; j--) nodes[j] = nodes[j - 1];
-    nodes[j] = node;
-  }
-}
+static int by_number(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
 
 static bool run_stage(Builder *builder, int32_t stage, int32_t *storage) {
   builder->again.count = builder->stack.count = 0;
   if (!demand_inputs(builder, stage, stage, storage)) return false;
   while (builder->stack.count > 0)
     if (!demand_inputs(builder, builder->stack.items[--builder->stack.count], stage, storage)) return false;
-  sort_nodes(builder->again.items, builder->again.count);
+  if (builder->again.count)
+    qsort(builder->again.items, (size_t)builder->again.count, sizeof *builder->again.items, by_number);
   for (int64_t i = 0; i < builder->again.count; i++) {
     const PlanNode *node = &builder->graph->nodes.items[builder->again.items[i]];
     for (int32_t o = 0; o < node->output_count; o++) builder->available[node->outputs[o]] = true;

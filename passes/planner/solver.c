@@ -21,7 +21,8 @@ enum {
   ILP_NODES = 2000,      /* branch-and-bound nodes by default */
   ILP_WORK = 10000000,   /* rows x simplex iterations */
   BOUND_WORK = 20000000, /* the same for each lower bound */
-  LARGE_GRAPH = 2000     /* nodes */
+  LARGE_GRAPH = 2000,    /* nodes: only the simplest bound beyond */
+  HUGE_GRAPH = 10000     /* nodes: neither programs nor nested recomputation, whose set-up is quadratic */
 };
 
 /* A gap that no longer matters: a hundredth of a per cent of the step. */
@@ -143,7 +144,10 @@ static bool try_strategies(Solver *solver) {
   return true;
 }
 
+static bool is_huge(const Solver *solver) { return solver->graph->nodes.count > HUGE_GRAPH; }
+
 static void try_nested(Solver *solver, int64_t budget) {
+  if (is_huge(solver)) return;
   MemoryArena *scratch = memory_arena_create();
   RunList runs = nested_runs(scratch, solver->graph, budget);
   if (runs.count) offer(solver, runs);
@@ -175,6 +179,7 @@ static void try_ilp(Solver *solver) {
 
 /* The phase bounds in ascending sharpness; large graphs get fewer phases. */
 static void start_bounds(Solver *solver) {
+  if (is_huge(solver)) return;
   static const int32_t phases[] = {1, 8, 24};
   BoundOptions options = {.budget = solver->options->budget, .nodes = ILP_NODES, .work = BOUND_WORK};
   options.target = HUGE_VAL;
@@ -213,7 +218,7 @@ static void improve(Solver *solver) {
   for (uint64_t round = 1; round <= SEARCH_ROUNDS && idle < 3 && !done(solver); round++) {
     double before = best_cost(solver);
     try_search(solver, round, heats[round % 5]);
-    if (round == 2 && !done(solver)) try_ilp(solver);
+    if (round == 2 && !done(solver) && !is_huge(solver)) try_ilp(solver);
     if (round == 1 || round == 2 || round == 4) take_bound(solver);
     if (solver->result.proven_infeasible) break;
     idle = best_cost(solver) < before || !solver->result.best ? 0 : idle + 1;

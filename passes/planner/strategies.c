@@ -1,6 +1,8 @@
 /* passes/planner/strategies.c - none, blocks, sqrt, selective, greedy: choices of what to keep. */
 #include "passes/planner/strategies.h"
 
+#include <stdlib.h>
+
 #include "passes/planner/retain.h"
 
 static const char *const strategy_names[PLAN_STRATEGY_COUNT] = {
@@ -196,37 +198,48 @@ static const char *plan_selective(Search *search) {
 
 /* ---- greedy ---- */
 
-/* The kept choice that is live where the peak is, frees most bytes per cost, and whose loss was not yet tried. */
-static int32_t next_drop(const PlanGraph *graph, const bool *kept) {
-  int32_t best = -1;
-  double best_value = 0;
-  for (int32_t s = 0; s < graph->storages.count; s++) {
-    const PlanStorage *storage = &graph->storages.items[s];
-    if (!kept[s] || storage->bytes == 0 || !retain_is_choice(graph, s)) continue;
-    if (!storage->reader_count || storage->readers[storage->reader_count - 1] < graph->first_stage) continue;
-    double value = (double)storage->bytes / (graph->nodes.items[storage->producer].cost + 1e-9);
-    if (best >= 0 && value <= best_value) continue;
-    best = s;
-    best_value = value;
-  }
-  return best;
+typedef struct Drop {
+  double value; /* bytes per cost */
+  int32_t storage;
+} Drop;
+
+static int by_value(const void *a, const void *b) {
+  const Drop *x = a, *y = b;
+  if (x->value != y->value) return x->value < y->value ? 1 : -1;
+  return x->storage - y->storage;
 }
 
+static bool read_by_stages(const PlanGraph *graph, int32_t storage) {
+  const PlanStorage *what = &graph->storages.items[storage];
+  return what->reader_count && what->readers[what->reader_count - 1] >= graph->first_stage;
+}
+
+/* Choices that stages read, by bytes per cost, largest first. The others are never kept for the stages: they are
+ * recomputed where a recomputation needs them. */
+static int64_t rank_drops(const PlanGraph *graph, bool *kept, Drop *drops) {
+  int64_t count = 0;
+  for (int32_t s = 0; s < graph->storages.count; s++) {
+    const PlanStorage *storage = &graph->storages.items[s];
+    if (!retain_is_choice(graph, s)) continue;
+    if (!read_by_stages(graph, s))
+      kept[s] = false;
+    else if (storage->bytes > 0)
+      drops[count++] = (Drop){(double)storage->bytes / (graph->nodes.items[storage->producer].cost + 1e-9), s};
+  }
+  qsort(drops, (size_t)count, sizeof *drops, by_value);
+  return count;
+}
+
+/* Large graphs are measured once for several drops. */
 static const char *plan_greedy(Search *search) {
   const PlanGraph *graph = search->graph;
   bool *kept = retain_all(search->arena, graph);
-  /* What no stage reads is never kept for the stages; it is recomputed where a recomputation needs it. */
-  for (int32_t s = 0; s < graph->storages.count; s++) {
-    const PlanStorage *storage = &graph->storages.items[s];
-    int32_t last = storage->reader_count ? storage->readers[storage->reader_count - 1] : -1;
-    if (retain_is_choice(graph, s) && last < graph->first_stage) kept[s] = false;
-  }
+  Drop *drops = NEW_ARRAY(search->arena, Drop, graph->storages.count);
+  int64_t count = rank_drops(graph, kept, drops), together = 1 + count / 2000, next = 0;
   for (;;) {
     int64_t peak = consider(search, kept);
-    if (peak < 0 || (search->budget > 0 && peak <= search->budget)) return NULL;
-    int32_t drop = next_drop(graph, kept);
-    if (drop < 0) return NULL;
-    kept[drop] = false;
+    if (peak < 0 || (search->budget > 0 && peak <= search->budget) || next == count) return NULL;
+    for (int64_t i = 0; i < together && next < count; i++) kept[drops[next++].storage] = false;
   }
 }
 
