@@ -75,7 +75,8 @@ void open_thread_loop(Text *text, const LoopNest *nest, int width) {
 
 CudaLaunch thread_loop_launch(const LoopNest *nest, int width) {
   int64_t items = nest_elements(nest) / width, blocks = divide_up(items, BLOCK_THREADS);
-  int64_t block = items < BLOCK_THREADS ? align_size(items, WARP_THREADS) : BLOCK_THREADS;
+  /* A single element may be overwritten where it was read: no second thread reads it. */
+  int64_t block = items == 1 ? 1 : items < BLOCK_THREADS ? align_size(items, WARP_THREADS) : BLOCK_THREADS;
   return (CudaLaunch){blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, block, 1};
 }
 

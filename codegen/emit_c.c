@@ -85,8 +85,7 @@ const Target target_c = {.name = "cpu",
                          .alignment = 64,
                          .function = "static void",
                          .holds = c_holds,
-                         .emit_node = emit_c_node,
-                         .emit = emit_c_program};
+                         .emit_node = emit_c_node};
 
 const Target *target_find(const char *name) {
   static const Target *const targets[] = {&target_c, &target_cuda};

@@ -17,9 +17,6 @@ typedef struct Target {
   bool (*holds)(DataType dtype); /* element types that its kernels compute on */
   /* One node as calls, lines of a step function. */
   void (*emit_node)(struct GraphEmission *graph, NodeId id, struct Text *steps);
-  /* Source text of the whole program, NUL-terminated, in the arena; NULL after diag_error. */
-  char *(*emit)(const struct Compilation *compilation, const struct CodegenOptions *options, MemoryArena *arena,
-                int64_t *length);
 } Target;
 
 extern const Target target_c, target_cuda;
