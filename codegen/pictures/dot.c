@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "codegen/pictures/decision_groups.h"
 #include "codegen/pictures/pictures.h"
 #include "codegen/text.h"
 
@@ -72,12 +73,6 @@ static void set_look(void *node, const Look *look) {
 }
 
 /* ---- boxes ---- */
-
-/* An id without the module path that its cluster shows already. */
-static const char *local_id(const char *module, const char *id) {
-  size_t length = module ? strlen(module) : 0;
-  return length && string_starts(id, module) && id[length] == '.' && id[length + 1] ? id + length + 1 : id;
-}
 
 static void append_cost(DotWriter *writer, Text *label, const DrawnNode *box) {
   const PlanGraph *graph = writer->drawing->picture->graph;

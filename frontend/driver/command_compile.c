@@ -3,6 +3,7 @@
 
 #include "codegen/codegen.h"
 #include "frontend/driver/commands.h"
+#include "frontend/driver/picture_output.h"
 #include "frontend/driver/produce.h"
 #include "passes/checkpoint.h"
 
@@ -103,6 +104,16 @@ static void print_result(const Options *options, const Compilation *compilation,
              format_bytes_exact(options->arena, train->schedule->anatomy.bytes[class]));
 }
 
+/* The plan and its pictures, of a model that is trained. */
+static int write_plan_files(const Options *options, const Compilation *compilation) {
+  if (!compilation->checkpoint) return EXIT_OK;
+  PlanView view = view_of_compilation(compilation);
+  const char *plan = options->plan_output ? plan_text(options->arena, view.graph, view.answer.plan, false) : NULL;
+  int code = plan ? write_text(options, options->plan_output, plan) : EXIT_OK;
+  if (code) return code;
+  return write_pictures(options, &view);
+}
+
 int compile_command(const Options *given) {
   Options options = *given;
   int code;
@@ -116,6 +127,7 @@ int compile_command(const Options *given) {
   if (!module) return code;
   Compilation *compilation = compile_for_target(&options, module, &code);
   if (!compilation) return code;
+  if ((code = write_plan_files(&options, compilation))) return code;
   if ((options.emissions & EMIT_IR) &&
       (code = write_emission(&options, EMIT_IR, ".ir", module_print(options.arena, compilation->module))))
     return code;

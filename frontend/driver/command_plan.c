@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "frontend/driver/commands.h"
-#include "frontend/driver/planning.h"
+#include "frontend/driver/picture_output.h"
 
 int report_plan_faults(const Options *options, const Compilation *compilation) {
   const Checkpoint *checkpoint = compilation->checkpoint;
@@ -53,11 +53,13 @@ int plan_command(const Options *options) {
   if (options->plan_output && (code = write_text(options, options->plan_output,
                                                  plan_text(options->arena, view.graph, view.answer.plan, false))))
     return code;
+  if ((code = write_pictures(options, &view))) return code;
   ShadowPrice price, *shown = NULL;
   if (options->budget >= 0 && !options->quiet) price = find_shadow_price(planning, &view), shown = &price;
   if (options->json)
     fputs(plan_report_json(options->arena, &view, shown), stdout);
-  else if (!(options->plan_output && string_equal(options->plan_output, "-")))
+  else if (!options->quiet && !(options->plan_output && string_equal(options->plan_output, "-")) &&
+           !pictures_take_output(options))
     print_plan(stdout, options->arena, &view, shown, options->verbose);
   return EXIT_OK;
 }

@@ -118,6 +118,23 @@ static const char *set_csv_output(Options *options, const char *value) {
   return *value ? NULL : "expected a file name";
 }
 
+static const char *set_dot_output(Options *options, const char *value) {
+  options->dot_output = value;
+  return *value ? NULL : "expected a file name";
+}
+
+static const char *set_dot_detail(Options *options, const char *value) {
+  static const char *const names[] = {[DETAIL_FULL] = "full", [DETAIL_BLOCK] = "block", [DETAIL_MODULE] = "module"};
+  for (int detail = DETAIL_FULL; detail <= DETAIL_MODULE; detail++)
+    if (string_equal(value, names[detail])) return options->dot_detail = (Detail)detail, NULL;
+  return "expected full, block or module";
+}
+
+static const char *set_svg_output(Options *options, const char *value) {
+  options->svg_output = value;
+  return *value ? NULL : "expected a file name";
+}
+
 static const char *set_points(Options *options, const char *value) {
   const char *fault = set_count(value, &options->points);
   return fault ? fault : options->points > 1000 ? "expected at most 1000" : NULL;
@@ -167,6 +184,9 @@ static const OptionInfo option_table[] = {
     {"plan-out", NULL, "FILE", "write the plan", set_plan_output},
     {"plan-in", NULL, "FILE", "a plan of this graph to start from", set_plan_input},
     {"csv", NULL, "FILE", "write the curve as CSV", set_csv_output},
+    {"dot", NULL, "FILE", "write the graph with its decisions for Graphviz", set_dot_output},
+    {"dot-detail", NULL, "LEVEL", "full, block (equal blocks once) or module (default: by size)", set_dot_detail},
+    {"svg", NULL, "FILE", "write the memory timeline (sweep: the curves) as SVG", set_svg_output},
     {"points", NULL, "N", "budgets of a sweep (default 8)", set_points},
     {"dump", NULL, "PASS", "print the graphs after frontend, simplify, grad, fuse, kernels or checkpoint", set_dump},
     {"cc", NULL, "COMMAND", "the C compiler (default: $CC, else cc)", set_compiler},

@@ -2,6 +2,7 @@
 #ifndef REPRISE_FRONTEND_DRIVER_OPTIONS_H
 #define REPRISE_FRONTEND_DRIVER_OPTIONS_H
 
+#include "codegen/pictures/drawing.h"
 #include "frontend/elaborate.h"
 #include "passes/planner/strategies.h"
 
@@ -23,6 +24,8 @@ typedef struct Options {
   double solver_seconds;        /* 0: no limit */
   int64_t solver_nodes;         /* 0: the planner's default */
   const char *plan_output, *plan_input, *csv_output;
+  const char *dot_output, *svg_output; /* pictures; NULL: not asked for */
+  Detail dot_detail;
   int64_t points;          /* sweep: budgets */
   int64_t elements, steps; /* verify */
   bool check, measure, json, quiet, verbose;

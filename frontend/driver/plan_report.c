@@ -4,116 +4,219 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "codegen/pictures/decision_groups.h"
+#include "frontend/driver/picture_output.h"
 #include "passes/planner/replay.h"
 
 enum { MOST_LISTED = 12 };
 
 static double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
-/* "12.3 ms" for microseconds; other units as they are. */
-static char *format_cost(MemoryArena *arena, const PlanGraph *graph, double cost) {
-  if (graph->cost_unit && !string_equal(graph->cost_unit, "us"))
-    return memory_format(arena, "%.6g %s", cost, graph->cost_unit);
-  if (!graph->cost_unit) return memory_format(arena, "%.6g", cost);
-  if (fabs(cost) >= 1e6) return memory_format(arena, "%.3f s", cost / 1e6);
-  return fabs(cost) >= 1e3 ? memory_format(arena, "%.3f ms", cost / 1e3) : memory_format(arena, "%.1f us", cost);
-}
-
-static const char *source_of(const PlanGraph *graph, const PlanStorage *storage) {
-  const char *source = storage->producer < 0 ? NULL : graph->nodes.items[storage->producer].source;
-  return source ? source : "";
-}
-
 /* ---- a plan ---- */
 
-static void print_verdict(FILE *file, MemoryArena *arena, const PlanView *view, int64_t recomputed, int64_t decided) {
-  const Plan *plan = view->answer.plan;
-  double overhead = percent(plan->cost - plan->base_cost, plan->base_cost),
-         gap = percent(plan->cost - plan->lower_bound, plan->cost);
-  if (view->budget >= 0)
-    fprintf(file, "%s fits %s: ", view->name, format_bytes(arena, view->budget));
+enum { BAR_WIDTH = 56, LONGEST_NAME = 24 };
+
+/* Anatomy letters and their colours (256-colour terminals), in the order of the bar. */
+static const struct {
+  PlanRole role;
+  char letter;
+  int colour;
+} bar_order[PLAN_ROLE_COUNT] = {
+    {PLAN_ROLE_WEIGHTS, 'W', 61},    {PLAN_ROLE_OPTIMIZER_STATE, 'O', 110}, {PLAN_ROLE_GRADIENTS, 'G', 97},
+    {PLAN_ROLE_INPUTS, 'I', 248},    {PLAN_ROLE_ACTIVATIONS, 'A', 36},      {PLAN_ROLE_TEMPORARIES, 'T', 179},
+    {PLAN_ROLE_WORKSPACE, 'S', 167},
+};
+
+typedef struct Page {
+  FILE *file;
+  MemoryArena *arena;
+  const Picture *picture;
+  bool colour;
+} Page;
+
+static void print_verdict(const Page *page) {
+  const Picture *picture = page->picture;
+  const char *name = shorten_text(page->arena, picture->name, LONGEST_NAME);
+  const char *limit = picture->budget >= 0
+                          ? memory_format(page->arena, "fits %s", format_bytes(page->arena, picture->budget))
+                          : "without a budget";
+  fprintf(page->file, page->colour ? "\033[1m%s %s: " : "%s %s: ", name, limit);
+  if (!picture->recomputed_count)
+    fprintf(page->file, "everything is kept, no time is lost");
   else
-    fprintf(file, "%s without a budget: ", view->name);
-  if (!recomputed)
-    fprintf(file, "everything is kept, no time is lost\n");
-  else
-    fprintf(
-        file, "%lld of %lld activations recomputed, +%.2f %% time, %s\n", (long long)recomputed, (long long)decided,
-        overhead,
-        plan->status == PLAN_STATUS_OPTIMAL ? "proven optimal" : memory_format(arena, "proven within %.2f %%", gap));
+    fprintf(page->file, "+%.2f %% time, %s", picture_overhead(picture->plan),
+            picture->plan->status == PLAN_STATUS_OPTIMAL
+                ? "proven optimal"
+                : memory_format(page->arena, "proven within %.2f %%", picture_gap(picture->plan)));
+  fputs(page->colour ? "\033[0m\n" : "\n", page->file);
 }
 
-static void print_figures(FILE *file, MemoryArena *arena, const PlanView *view, const ShadowPrice *price) {
+static void print_pair(const Page *page, const char *name, const char *value, const char *beside) {
+  fprintf(page->file, "  %-12s %-22s %s\n", name, value, beside);
+}
+
+static void print_recomputed(const Page *page) {
+  const Picture *picture = page->picture;
+  int64_t all = 0, recomputed = 0;
+  for (int64_t i = 0; i < picture->decisions.count; i++) {
+    int64_t bytes = picture->graph->storages.items[picture->decisions.items[i].storage].bytes;
+    all += bytes;
+    if (!picture->decisions.items[i].kept) recomputed += bytes;
+  }
+  print_pair(
+      page, "recomputed",
+      memory_format(page->arena, "%lld of %lld activations", (long long)picture->recomputed_count,
+                    (long long)picture->decisions.count),
+      memory_format(page->arena, "%s of %s", format_bytes(page->arena, recomputed), format_bytes(page->arena, all)));
+}
+
+static void print_shadow_price(const Page *page, const ShadowPrice *price) {
+  const PlanGraph *graph = page->picture->graph;
+  const char *more = isnan(price->saved)
+                         ? "more: no plan was found"
+                         : memory_format(page->arena, "more saves %s", format_cost(page->arena, graph, price->saved));
+  const char *less = isnan(price->added)
+                         ? "less: nothing fits"
+                         : memory_format(page->arena, "less costs %s", format_cost(page->arena, graph, price->added));
+  fprintf(page->file, "  %-12s %s; %s (%s)\n", "1 % memory", more, less, format_bytes(page->arena, price->step));
+}
+
+static void print_figures(const Page *page, const PlanView *view, const ShadowPrice *price) {
+  MemoryArena *arena = page->arena;
   const Plan *plan = view->answer.plan;
-  fprintf(file, "  %-12s %s, keeping everything %s\n", "live peak", format_bytes_exact(arena, plan->peak),
-          format_bytes_exact(arena, view->keep_all->peak));
+  if (page->picture->recomputed_count) print_recomputed(page);
+  print_pair(page, "live peak", format_bytes_exact(arena, plan->peak),
+             memory_format(arena, "all kept: %s", format_bytes_exact(arena, view->keep_all->peak)));
   if (view->arena_bytes >= 0)
-    fprintf(file, "  %-12s %s, %.4f of the live peak%s\n", "arena", format_bytes_exact(arena, view->arena_bytes),
-            (double)view->arena_bytes / (double)plan->peak,
-            view->replans ? memory_format(arena, ", planned %d times for it", view->replans + 1) : "");
-  fprintf(file, "  %-12s %s, at least %s (%s), keeping everything %s\n", "time",
-          format_cost(arena, view->graph, plan->cost), format_cost(arena, view->graph, plan->lower_bound),
-          plan->scope == PLAN_SCOPE_ORDER ? "this order of nodes" : "any order",
-          format_cost(arena, view->graph, plan->base_cost));
-  if (plan->stopped_by) fprintf(file, "  %-12s %s\n", "stopped by", plan->stopped_by);
-  if (view->answer.note) fprintf(file, "  %-12s %s\n", "note", view->answer.note);
-  if (!price) return;
-  fprintf(file, "  %-12s ", "1 % memory");
-  if (isnan(price->saved))
-    fprintf(file, "more: no plan was found");
-  else
-    fprintf(file, "more saves %s", format_cost(arena, view->graph, price->saved));
-  if (isnan(price->added))
-    fprintf(file, "; less: nothing fits\n");
-  else
-    fprintf(file, "; less costs %s (%s)\n", format_cost(arena, view->graph, price->added),
-            format_bytes(arena, price->step));
+    print_pair(page, "arena", format_bytes_exact(arena, view->arena_bytes),
+               memory_format(arena, "%.4f of the live peak%s", (double)view->arena_bytes / (double)plan->peak,
+                             view->replans ? memory_format(arena, ", planned %d times", view->replans + 1) : ""));
+  print_pair(page, "time", format_cost(arena, view->graph, plan->cost),
+             memory_format(arena, "all kept: %s", format_cost(arena, view->graph, plan->base_cost)));
+  print_pair(page, "lower bound", format_cost(arena, view->graph, plan->lower_bound),
+             plan->scope == PLAN_SCOPE_ORDER ? "for this order of nodes" : "for any order of nodes");
+  if (plan->stopped_by) fprintf(page->file, "  %-12s %s\n", "stopped by", plan->stopped_by);
+  if (view->answer.note) fprintf(page->file, "  %-12s %s\n", "note", view->answer.note);
+  if (price) print_shadow_price(page, price);
 }
 
+/* One letter per share of the largest peak; what is there gets at least one while there is room. */
+static void print_bar(const Page *page, const char *name, const int64_t *anatomy, int64_t peak, int64_t whole) {
+  int width = whole > 0 ? (int)((double)BAR_WIDTH * (double)peak / (double)whole + 0.5) : 0, used = 0;
+  int64_t bytes = 0;
+  fprintf(page->file, "  %-9s |", name);
+  for (int i = 0; i < PLAN_ROLE_COUNT; i++) {
+    bytes += anatomy[bar_order[i].role];
+    int end = peak > 0 ? (int)((double)width * (double)bytes / (double)peak + 0.5) : 0;
+    if (anatomy[bar_order[i].role] && end <= used && used < width) end = used + 1;
+    if (end > used && page->colour) fprintf(page->file, "\033[30;48;5;%dm", bar_order[i].colour);
+    for (; used < end; used++) fputc(bar_order[i].letter, page->file);
+    if (page->colour) fputs("\033[0m", page->file);
+  }
+  fprintf(page->file, "%*s| %s\n", BAR_WIDTH - used, "", format_bytes(page->arena, peak));
+}
+
+/* Columns of bytes by role, each row led by the letter of the bars. */
 static void print_anatomy(FILE *file, MemoryArena *arena, const int64_t *before, const int64_t *after) {
-  fprintf(file, "at the peak %29s %22s\n", after ? "keeping everything" : "", after ? "with this plan" : "");
-  for (int role = 0; role < PLAN_ROLE_COUNT; role++) {
+  fprintf(file, "at the peak%33s%25s\n", after ? "everything kept" : "", after ? "this plan" : "");
+  for (int i = 0; i < PLAN_ROLE_COUNT; i++) {
+    PlanRole role = bar_order[i].role;
     if (!before[role] && (!after || !after[role])) continue;
-    fprintf(file, "  %-16s %22s", plan_role_name((PlanRole)role), format_bytes_exact(arena, before[role]));
-    fprintf(file, after ? " %22s\n" : "%s\n", after ? format_bytes_exact(arena, after[role]) : "");
+    fprintf(file, "  %c %-17s %22s", bar_order[i].letter, plan_role_name(role),
+            format_bytes_exact(arena, before[role]));
+    fprintf(file, after ? "   %22s\n" : "%s\n", after ? format_bytes_exact(arena, after[role]) : "");
   }
 }
 
-static void print_decision(FILE *file, MemoryArena *arena, const PlanGraph *graph, const StorageDecision *decision) {
+static void print_bars(const Page *page, const PlanView *view) {
+  const Plan *plan = view->answer.plan, *keep_all = view->keep_all;
+  int64_t whole = plan->peak > keep_all->peak ? plan->peak : keep_all->peak;
+  print_bar(page, "all kept", keep_all->anatomy, keep_all->peak, whole);
+  if (page->picture->recomputed_count) print_bar(page, "this plan", plan->anatomy, plan->peak, whole);
+}
+
+static void print_decision(const Page *page, const StorageDecision *decision) {
+  const PlanGraph *graph = page->picture->graph;
   const PlanStorage *storage = &graph->storages.items[decision->storage];
-  fprintf(file, "  %-9s %2dx %10s  %-32s %s\n", decision->kept ? "keep" : "recompute", decision->times_run,
-          format_bytes(arena, storage->bytes), storage->id, source_of(graph, storage));
+  fprintf(page->file, "  %-9s %2dx %10s  %-32s %s\n", decision->kept ? "keep" : "recompute", decision->times_run,
+          format_bytes(page->arena, storage->bytes), storage->id, source_of_storage(graph, decision->storage));
 }
 
-static int by_bytes(const void *a, const void *b) {
-  const StorageDecision *const *x = a, *const *y = b;
-  return (*x)->storage < (*y)->storage ? -1 : 1;
+/* "recompute", "keep 11, recompute 1 (h.3)". */
+static char *group_verdict(const Page *page, const DecisionGroup *group) {
+  MemoryArena *arena = page->arena;
+  const char *again = group->most_runs > 2 ? memory_format(arena, ", up to %d runs", group->most_runs) : "";
+  if (!group->recomputed) return memory_string(arena, "keep");
+  if (!group->kept) return memory_format(arena, "recompute%s", again);
+  const char *keep = memory_format(arena, "keep %lld", (long long)group->kept);
+  const char *recompute = memory_format(arena, "recompute %lld", (long long)group->recomputed);
+  const char *which = group->minority ? memory_format(arena, " (%s)", group->minority) : "";
+  bool few_kept = group->kept <= group->recomputed;
+  return memory_format(arena, "%s, %s%s%s", few_kept ? recompute : keep, few_kept ? keep : recompute, which, again);
 }
 
-static void print_decisions(FILE *file, MemoryArena *arena, const PlanView *view, const DecisionList *list,
-                            bool every) {
-  const StorageDecision **shown = NEW_ARRAY(arena, const StorageDecision *, list->count + 1);
-  int64_t kept_bytes = 0, count = 0;
-  for (int64_t i = 0; i < list->count; i++) {
-    if (list->items[i].kept) kept_bytes += view->graph->storages.items[list->items[i].storage].bytes;
-    shown[count++] = &list->items[i];
-  }
-  qsort(shown, (size_t)count, sizeof *shown, by_bytes);
-  fprintf(file, "activations that the backward pass reads: kept %s\n", format_bytes_exact(arena, kept_bytes));
-  int64_t listed = every || count <= 2 * MOST_LISTED ? count : MOST_LISTED;
-  for (int64_t i = 0; i < listed; i++) print_decision(file, arena, view->graph, shown[i]);
-  if (listed < count) fprintf(file, "  ... and %lld more (-v lists them all)\n", (long long)(count - listed));
+static int by_size(const void *a, const void *b) {
+  const DecisionGroup *const *x = a, *const *y = b;
+  int64_t first = multiply_sizes((*x)->bytes, (*x)->storages.count);
+  int64_t second = multiply_sizes((*y)->bytes, (*y)->storages.count);
+  if (first != second) return first > second ? -1 : 1;
+  return (*x)->storages.items[0] < (*y)->storages.items[0] ? -1 : 1;
+}
+
+static int by_storage(const void *a, const void *b) {
+  const DecisionGroup *const *x = a, *const *y = b;
+  return (*x)->storages.items[0] < (*y)->storages.items[0] ? -1 : 1;
+}
+
+static void print_group(const Page *page, const DecisionGroup *group, const char **module) {
+  bool same = *module && string_equal(*module, group->module);
+  const char *where = shorten_text(page->arena, same ? "" : group->module[0] ? group->module : "(no module)", 18);
+  const char *name = shorten_text(page->arena, group->name, 17);
+  const char *colour = !page->colour ? "" : group->recomputed ? "\033[33m" : "\033[34m";
+  char *times = group->storages.count > 1 ? memory_format(page->arena, "x%lld", (long long)group->storages.count) : "";
+  *module = group->module;
+  /* columns are counted in characters, widths of printf in bytes */
+  fprintf(page->file, "  %s%*s %s%*s %10s %-5s %s%s%s\n", where, 18 - text_width(where), "", name,
+          17 - text_width(name), "", format_bytes(page->arena, group->bytes), times, colour,
+          shorten_text(page->arena, group_verdict(page, group), 23), page->colour ? "\033[0m" : "");
+}
+
+static void print_groups(const Page *page) {
+  DecisionGroupList list = group_decisions(page->picture);
+  const DecisionGroup **groups = NEW_ARRAY(page->arena, const DecisionGroup *, list.count + 1);
+  const char *module = NULL;
+  int64_t shown = list.count > 2 * MOST_LISTED ? MOST_LISTED + MOST_LISTED / 2 : list.count, left = 0;
+  for (int64_t i = 0; i < list.count; i++) groups[i] = &list.items[i];
+  qsort(groups, (size_t)list.count, sizeof *groups, by_size);
+  qsort(groups, (size_t)shown, sizeof *groups, by_storage);
+  for (int64_t i = 0; i < shown; i++) print_group(page, groups[i], &module);
+  for (int64_t i = shown; i < list.count; i++) left += groups[i]->storages.count;
+  if (left) fprintf(page->file, "  ... and %lld smaller ones (-v lists every storage)\n", (long long)left);
+}
+
+static void print_decisions(const Page *page, bool every_storage) {
+  const Picture *picture = page->picture;
+  int64_t kept = 0;
+  for (int64_t i = 0; i < picture->decisions.count; i++)
+    if (picture->decisions.items[i].kept)
+      kept += picture->graph->storages.items[picture->decisions.items[i].storage].bytes;
+  fprintf(page->file, "activations that the backward pass reads: kept %s\n", format_bytes_exact(page->arena, kept));
+  if (!every_storage) print_groups(page);
+  for (int64_t i = 0; i < picture->decisions.count && every_storage; i++)
+    print_decision(page, &picture->decisions.items[i]);
 }
 
 void print_plan(FILE *file, MemoryArena *arena, const PlanView *view, const ShadowPrice *price, bool every_storage) {
-  DecisionList list = plan_decisions(arena, view->graph, view->answer.plan);
-  int64_t recomputed = 0;
-  for (int64_t i = 0; i < list.count; i++) recomputed += list.items[i].times_run > 1;
-  print_verdict(file, arena, view, recomputed, list.count);
-  print_figures(file, arena, view, price);
+  const char *no_colour = getenv("NO_COLOR");
+  Page page = {.file = file, .arena = arena, .picture = picture_of_view(arena, view)};
+  page.colour = isatty(fileno(file)) == 1 && !(no_colour && *no_colour);
+  print_verdict(&page);
+  print_figures(&page, view, price);
+  print_bars(&page, view);
   print_anatomy(file, arena, view->keep_all->anatomy, view->answer.plan->anatomy);
-  if (list.count) print_decisions(file, arena, view, &list, every_storage);
+  if (page.picture->decisions.count) print_decisions(&page, every_storage);
 }
 
 /* ---- the same as JSON ---- */
@@ -133,7 +236,7 @@ static void add_sources(const PlanGraph *graph, json_t *root) {
     int32_t storage = id ? plan_graph_storage(graph, id) : -1;
     if (storage < 0) continue;
     json_object_set_new(decision, "bytes", json_integer(graph->storages.items[storage].bytes));
-    json_object_set_new(decision, "source", json_string(source_of(graph, &graph->storages.items[storage])));
+    json_object_set_new(decision, "source", json_string(source_of_storage(graph, storage)));
   }
 }
 
@@ -176,7 +279,7 @@ static void print_largest(FILE *file, MemoryArena *arena, const PlanGraph *graph
     listed[best] = true;
     const PlanStorage *storage = &graph->storages.items[best];
     fprintf(file, "  %12s  %-16s %-32s %s\n", format_bytes(arena, storage->bytes), plan_role_name(storage->role),
-            storage->id, source_of(graph, storage));
+            storage->id, source_of_storage(graph, (int32_t)best));
   }
 }
 
@@ -185,8 +288,8 @@ static void print_kept(FILE *file, MemoryArena *arena, const PlanGraph *graph) {
   for (int64_t s = 0; s < graph->storages.count; s++) {
     const PlanStorage *storage = &graph->storages.items[s];
     if (storage->decision == PLAN_KEEP)
-      fprintf(file, "  'keep' at %s holds %s of %s: without it the budget may be enough\n", source_of(graph, storage),
-              format_bytes(arena, storage->bytes), storage->id);
+      fprintf(file, "  'keep' at %s holds %s of %s: without it the budget may be enough\n",
+              source_of_storage(graph, (int32_t)s), format_bytes(arena, storage->bytes), storage->id);
   }
 }
 
