@@ -221,10 +221,10 @@ static void write_headers(const CudaProgram *program, Text *text) {
   text_line(text, "#include \"runtime/program.h\"\n");
 }
 
-/* "static const char NAME[LENGTH] = …" of any bytes, as string literals: compilers read them faster than numbers. */
+/* Any bytes and a NUL, as string literals: compilers read them faster than numbers. */
 static void write_bytes(Text *text, const char *name, const char *bytes, int64_t length) {
   enum { BYTES_PER_LINE = 96 };
-  text_line(text, "static const char %s[%" PRId64 "] =", name, length);
+  text_line(text, "static const char %s[%" PRId64 "] =", name, length + 1);
   for (int64_t start = 0; start < length; start += BYTES_PER_LINE) {
     text_append(text, "    \"");
     for (int64_t i = start; i < length && i < start + BYTES_PER_LINE; i++) {
@@ -239,18 +239,14 @@ static void write_bytes(Text *text, const char *name, const char *bytes, int64_t
 
 static void write_images(const CudaImages *images, Text *text) {
   text_line(text, "#pragma GCC diagnostic ignored \"-Woverlength-strings\"");
-  text_line(text, "#ifdef __clang__");
-  text_line(text, "#pragma clang diagnostic ignored \"-Wunknown-warning-option\"");
-  text_line(text, "#endif");
-  text_line(text, "#pragma GCC diagnostic ignored \"-Wunterminated-string-initialization\"");
   for (int i = 0; i < images->count; i++)
     write_bytes(text, memory_format(text->arena, "cubin_sm_%d", images->cubins[i].architecture),
                 images->cubins[i].bytes, images->cubins[i].length);
   write_bytes(text, "ptx", images->ptx.bytes, images->ptx.length);
   text_line(text, "static const RpImage cubins[] = {");
   for (int i = 0; i < images->count; i++)
-    text_line(text, "    {%d, cubin_sm_%d, sizeof cubin_sm_%d},", images->cubins[i].architecture,
-              images->cubins[i].architecture, images->cubins[i].architecture);
+    text_line(text, "    {%d, cubin_sm_%d, %" PRId64 "},", images->cubins[i].architecture,
+              images->cubins[i].architecture, images->cubins[i].length);
   text_line(text, "};\n");
 }
 
@@ -274,7 +270,7 @@ static void write_device_program(const CudaProgram *program, const CudaImages *i
   text_line(text, ".backend = &rp_cuda_backend,");
   text_line(text, ".cubins = cubins,");
   text_line(text, ".cubin_count = %d,", images->count);
-  text_line(text, ".ptx = {%d, ptx, sizeof ptx},", images->ptx.architecture);
+  text_line(text, ".ptx = {%d, ptx, %" PRId64 "},", images->ptx.architecture, images->ptx.length);
   text_line(text, ".functions = %s,", cuda->kernels.count ? "functions" : "NULL");
   text_line(text, ".function_count = %" PRId64 ",", cuda->kernels.count);
   text_line(text, ".uses_gemm = %s,", cuda->uses_gemm ? "true" : "false");

@@ -34,15 +34,32 @@ PlanRequest plan_request_of(const Options *options) {
   return request;
 }
 
+/* Whose costs a plan is made with when nobody says. */
+static const char *default_device(const Options *options) {
+  static const struct {
+    int architecture;
+    const char *name;
+  } devices[] = {{80, "a100"}, {86, "rtx3060-12g"}, {89, "rtx4090"}};
+  if (options->target != &target_cuda) return "cpu";
+  for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+    if (devices[i].architecture == options->cuda.architectures[options->cuda.count - 1]) return devices[i].name;
+  return "h100";
+}
+
 Compilation *compile_for_target(const Options *options, Module *module, int *code) {
   CheckpointOptions checkpoint = {.request = plan_request_of(options), .plan_input = options->plan_input};
-  PipelineOptions pipeline = {.alignment = target_c.alignment,
+  PipelineOptions pipeline = {.alignment = options->target->alignment,
                               .budget = options->budget,
                               .dump_pass = options->dump_pass,
                               .checkpoint = &checkpoint,
                               .costs = costs_by_model};
+  if (options->target == &target_cuda) {
+    pipeline.workspace = cuda_workspace;
+    pipeline.workspace_context = &options->cuda;
+  }
   const char *io_error;
-  const Device *device = find_device(options->arena, options->device ? options->device : "cpu", &io_error);
+  const Device *device =
+      find_device(options->arena, options->device ? options->device : default_device(options), &io_error);
   *code = io_error ? EXIT_IO : EXIT_SOURCE_ERROR;
   if (io_error) fprintf(stderr, "reprise: %s\n", io_error);
   if (!device) return NULL;
@@ -54,24 +71,30 @@ Compilation *compile_for_target(const Options *options, Module *module, int *cod
   return *code == EXIT_OK ? compilation : NULL;
 }
 
-static char *emit_source(const Options *options, const Compilation *compilation) {
-  int64_t length;
+int produce_sources(const Options *options, const Compilation *compilation, bool images, Produced *produced) {
   const Checkpoint *checkpoint = compilation->checkpoint;
-  CodegenOptions codegen = {0};
+  CodegenOptions codegen = {.cuda = &options->cuda};
+  *produced = (Produced){0};
   if (checkpoint)
     codegen.plan_json = plan_text(options->arena, checkpoint->problem->plan_graph, checkpoint->answer.plan, false);
-  return emit_c_program(compilation, &codegen, options->arena, &length);
+  if (options->target == &target_cuda) return produce_cuda(options, compilation, &codegen, images, produced);
+  produced->host = emit_c_program(compilation, &codegen, options->arena, &produced->length);
+  return produced->host ? EXIT_OK : EXIT_SOURCE_ERROR;
 }
 
-int produce_executable(const Options *options, const Compilation *compilation, const char *output) {
+static int link_program(const Options *options, const Produced *produced, const char *output) {
   LinkOptions link = {.compiler = options->compiler, .flags = options->compiler_flags};
   ExitCode code;
   const char *error;
-  char *source = emit_source(options, compilation);
-  if (!source) return EXIT_SOURCE_ERROR;
-  if (link_executable(source, (int64_t)strlen(source), output, &link, options->arena, &code, &error)) return EXIT_OK;
+  if (link_executable(produced->host, produced->length, output, &link, options->arena, &code, &error)) return EXIT_OK;
   fprintf(stderr, "reprise: %s\n", error);
   return code;
+}
+
+int produce_executable(const Options *options, const Compilation *compilation, const char *output) {
+  Produced produced;
+  int code = produce_sources(options, compilation, true, &produced);
+  return code ? code : link_program(options, &produced, output);
 }
 
 /* Name of one emitted file: what -o says when it is the only one, else the base name with the extension. */
@@ -114,13 +137,32 @@ static int write_plan_files(const Options *options, const Compilation *compilati
   return write_pictures(options, &view);
 }
 
+/* Sources and executable, as far as they are asked for. */
+static int write_program(const Options *options, const Compilation *compilation) {
+  enum { IMAGES = EMIT_EXECUTABLE | EMIT_C | EMIT_PTX, SOURCES = IMAGES | EMIT_CUDA };
+  Produced produced;
+  int code;
+  if (!(options->emissions & SOURCES)) return EXIT_OK;
+  if ((code = produce_sources(options, compilation, options->emissions & IMAGES, &produced))) return code;
+  if ((code = write_emission(options, EMIT_C, ".c", produced.host))) return code;
+  if (produced.cuda && (code = write_emission(options, EMIT_CUDA, ".cu", produced.cuda->source))) return code;
+  if (produced.cuda && (code = write_emission(options, EMIT_PTX, ".ptx", produced.images.ptx.bytes))) return code;
+  if (!(options->emissions & EMIT_EXECUTABLE)) return EXIT_OK;
+  char *output = output_name(options, EMIT_EXECUTABLE, "");
+  code = link_program(options, &produced, output);
+  if (code) return code;
+  print_result(options, compilation, output);
+  if (produced.cuda && options->verbose && !options->quiet) print_cuda_kernels(&produced);
+  return EXIT_OK;
+}
+
 int compile_command(const Options *given) {
   Options options = *given;
   int code;
   if (!options.emissions && !options.dump_pass) options.emissions = EMIT_EXECUTABLE;
   if (options.output && string_equal(options.output, "-") &&
       (options.emissions & (options.emissions - 1) || options.emissions == EMIT_EXECUTABLE)) {
-    fprintf(stderr, "reprise compile: '-o -' goes with --emit of one text (c, ir or graph)\n");
+    fprintf(stderr, "reprise compile: '-o -' goes with --emit of one text (c, cu, ptx, ir or graph)\n");
     return EXIT_USAGE;
   }
   Module *module = load_module(&options, &code);
@@ -135,12 +177,5 @@ int compile_command(const Options *given) {
       (code = write_emission(&options, EMIT_GRAPH, ".graph.json",
                              plan_graph_text(options.arena, compilation->checkpoint->problem->plan_graph))))
     return code;
-  if ((options.emissions & EMIT_C) &&
-      (code = write_emission(&options, EMIT_C, ".c", emit_source(&options, compilation))))
-    return code;
-  if (!(options.emissions & EMIT_EXECUTABLE)) return EXIT_OK;
-  char *output = output_name(&options, EMIT_EXECUTABLE, "");
-  code = produce_executable(&options, compilation, output);
-  if (code == EXIT_OK) print_result(&options, compilation, output);
-  return code;
+  return write_program(&options, compilation);
 }

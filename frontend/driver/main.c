@@ -12,22 +12,24 @@ static const Command commands[] = {
      1, 1 << 20, format_command},
     {"compile", "MODEL.rp -o PROGRAM",
      "Compiles a model to a program that trains it, or writes the C source, the graphs or the planner's graph file.",
-     "output define emit memory-budget strategy device planner solver-nodes solver-time plan-out plan-in dot "
+     "output define emit target arch tf32 memory-budget strategy device planner solver-nodes solver-time plan-out "
+     "plan-in dot "
      "dot-detail svg dump cc "
      "cflags quiet verbose",
      1, 1, compile_command},
     {"plan", "MODEL.rp|GRAPH.json", "Decides what to keep and what to recompute within a budget, and says why.",
-     "define memory-budget strategy device planner solver-nodes solver-time plan-out plan-in dot dot-detail svg json quiet "
+     "define target arch memory-budget strategy device planner solver-nodes solver-time plan-out plan-in dot "
+     "dot-detail svg json quiet "
      "verbose",
      1, 1, plan_command},
     {"sweep", "MODEL.rp|GRAPH.json", "The curve of budget against time for every strategy.",
-     "define device planner solver-nodes solver-time points csv json quiet", 1, 1, sweep_command},
+     "define target arch device planner solver-nodes solver-time points csv json quiet", 1, 1, sweep_command},
     {"device", "[NAME]", "Prints a device description, the names of all, or (--measure) measures this machine.",
      "measure output", 0, 1, device_command},
     {"verify", "MODEL.rp",
      "Checks a model's gradients: finite differences in double precision, then the compiled program against the "
      "interpreter.",
-     "define elements steps cc cflags json quiet verbose", 1, 1, verify_command},
+     "define target arch tf32 elements steps cc cflags json quiet verbose", 1, 1, verify_command},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 

@@ -20,17 +20,35 @@ static const char *set_output(Options *options, const char *value) {
 static const char *set_emissions(Options *options, const char *value) {
   static const struct {
     const char *name;
-    Emission emission;
-  } kinds[] = {{"exe", EMIT_EXECUTABLE}, {"c", EMIT_C}, {"ir", EMIT_IR}, {"graph", EMIT_GRAPH}};
+    OutputKind emission;
+  } kinds[] = {{"exe", EMIT_EXECUTABLE}, {"c", EMIT_C},     {"ir", EMIT_IR},
+               {"graph", EMIT_GRAPH},    {"cu", EMIT_CUDA}, {"ptx", EMIT_PTX}};
   char *rest, *list = memory_string(options->arena, value);
   for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
     unsigned found = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
       if (string_equal(word, kinds[i].name)) found = kinds[i].emission;
-    if (!found) return "expected a list of exe, c, ir, graph";
+    if (!found) return "expected a list of exe, c, cu, ptx, ir, graph";
     options->emissions |= found;
   }
-  return options->emissions ? NULL : "expected a list of exe, c, ir, graph";
+  return options->emissions ? NULL : "expected a list of exe, c, cu, ptx, ir, graph";
+}
+
+static const char *set_target(Options *options, const char *value) {
+  options->target = target_find(value);
+  return options->target ? NULL : "expected cpu or cuda";
+}
+
+static const char *set_architectures(Options *options, const char *value) {
+  options->cuda_option = "--arch";
+  return cuda_parse_architectures(value, &options->cuda) ? NULL : "expected architectures such as sm_90 or sm_80,sm_90";
+}
+
+static const char *set_tf32(Options *options, const char *value) {
+  (void)value;
+  options->cuda.tf32 = true;
+  options->cuda_option = "--tf32";
+  return NULL;
 }
 
 static const char *set_budget(Options *options, const char *value) {
@@ -173,7 +191,11 @@ static const char *set_verbose(Options *options, const char *value) {
 static const OptionInfo option_table[] = {
     {"output", "-o", "FILE", "where the result goes; - is standard output (--emit of one text)", set_output},
     {"define", "-D", "NAME=VALUE", "replaces a dim or const of the model file", set_definition},
-    {"emit", NULL, "LIST", "what to write: exe (default), c, ir, graph; several with commas", set_emissions},
+    {"emit", NULL, "LIST", "what to write: exe (default), c, cu, ptx, ir, graph; several with commas", set_emissions},
+    {"target", NULL, "NAME", "cpu (default) or cuda", set_target},
+    {"arch", NULL, "LIST", "cuda: compile for these (default: sm_80,sm_86,sm_89,sm_90), PTX for later ones",
+     set_architectures},
+    {"tf32", NULL, NULL, "cuda: matrix products may round their operands to 10 bits of mantissa", set_tf32},
     {"memory-budget", NULL, "SIZE", "most bytes that the arena may take, such as 8GiB or 64MB", set_budget},
     {"strategy", NULL, "NAME", "ilp (default), none, blocks, sqrt, selective or greedy", set_strategy},
     {"device", NULL, "NAME", "whose costs to plan with: cpu, h100, h200, a100, rtx4090, ..., or a description file",
@@ -256,6 +278,8 @@ int parse_options(const Command *command, int count, char **words, Options *opti
   bool only_files = false;
   options->command = command->name;
   options->budget = -1;
+  options->target = &target_c;
+  options->cuda = cuda_default_options();
   for (int i = 0; i < count; i++) {
     const char *word = words[i], *value;
     if (only_files || word[0] != '-' || !word[1]) {
@@ -276,6 +300,9 @@ int parse_options(const Command *command, int count, char **words, Options *opti
     const char *fault = info->set(options, value);
     if (fault) return usage_error(command, "option '--%s': %s, found '%s'", info->name, fault, value);
   }
+  if (options->emissions & (EMIT_CUDA | EMIT_PTX)) options->cuda_option = "--emit of cu or ptx";
+  if (options->cuda_option && options->target != &target_cuda)
+    return usage_error(command, "%s goes with --target=cuda", options->cuda_option);
   if (options->files.count < command->files_least || options->files.count > command->files_most)
     return usage_error(command, "expected %s, found %lld file%s", command->arguments, (long long)options->files.count,
                        options->files.count == 1 ? "" : "s");

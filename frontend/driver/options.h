@@ -3,11 +3,19 @@
 #define REPRISE_FRONTEND_DRIVER_OPTIONS_H
 
 #include "codegen/pictures/drawing.h"
+#include "codegen/cuda.h"
 #include "frontend/elaborate.h"
 #include "passes/planner/strategies.h"
 
 /* What --emit asks for. */
-typedef enum Emission { EMIT_EXECUTABLE = 1, EMIT_C = 2, EMIT_IR = 4, EMIT_GRAPH = 8 } Emission;
+typedef enum OutputKind {
+  EMIT_EXECUTABLE = 1,
+  EMIT_C = 2,
+  EMIT_IR = 4,
+  EMIT_GRAPH = 8,
+  EMIT_CUDA = 16,
+  EMIT_PTX = 32
+} OutputKind;
 
 typedef struct Options {
   MemoryArena *arena;
@@ -15,9 +23,12 @@ typedef struct Options {
   ARRAY(const char *) files;
   ARRAY(Definition) definitions; /* -D NAME=VALUE */
   const char *output;            /* -o; NULL: by the input's name */
-  unsigned emissions;            /* Emission bits; 0: not given */
+  unsigned emissions;            /* OutputKind bits; 0: not given */
   int64_t budget;                /* bytes; -1: none */
   const char *dump_pass;
+  const Target *target;
+  CudaOptions cuda;        /* of the cuda target */
+  const char *cuda_option; /* one that only that target takes, NULL: none was given */
   const char *compiler, *compiler_flags; /* --cc, --cflags; NULL: the defaults */
   PlanStrategy strategy;
   const char *planner, *device; /* NULL: the defaults */

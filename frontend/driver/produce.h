@@ -2,6 +2,7 @@
 #ifndef REPRISE_FRONTEND_DRIVER_PRODUCE_H
 #define REPRISE_FRONTEND_DRIVER_PRODUCE_H
 
+#include "codegen/codegen.h"
 #include "frontend/driver/options.h"
 #include "passes/checkpoint.h"
 
@@ -15,6 +16,19 @@ PlanRequest plan_request_of(const Options *options);
 /* command_plan.c: EXIT_OK when the compilation has a plan within its budget (notes about the planner are printed); else
  * the report of what is missing on stderr, and its exit code. */
 int report_plan_faults(const Options *options, const Compilation *compilation);
+
+/* What code generation makes for the options' target. */
+typedef struct Produced {
+  char *host; /* the program in C */
+  int64_t length;
+  CudaProgram *cuda; /* for the cuda target: kernels, and their images where they were asked for */
+  CudaImages images;
+} Produced;
+/* images false: the cuda target stops before it needs NVRTC, without `host`. Returns an ExitCode after its message. */
+int produce_sources(const Options *options, const Compilation *compilation, bool images, Produced *produced);
+int produce_cuda(const Options *options, const Compilation *compilation, const CodegenOptions *codegen, bool images,
+                 Produced *produced);
+void print_cuda_kernels(const Produced *produced);
 
 /* Emits, compiles and links the program. Returns an ExitCode after its own message. */
 int produce_executable(const Options *options, const Compilation *compilation, const char *output);

@@ -9,8 +9,6 @@
 /* cmocka.h needs the four above it */
 #include <cmocka.h>
 
-#include "codegen/codegen.h"
-
 static const char warnings[] = "-std=c17 -Wall -Wextra -Wpedantic -Werror";
 
 static char *make_folder(MemoryArena *memory) {
@@ -65,13 +63,11 @@ static void *find(void *library, const char *name) {
 }
 
 Emitted *emitted_load(MemoryArena *memory, const Compilation *compilation) {
-  int64_t length;
-  CodegenOptions options = {0};
-  char *source = emit_c_program(compilation, &options, memory, &length);
+  char *source = emitted_source(memory, compilation);
   assert_non_null(source);
-  assert_int_equal(length, strlen(source));
   void *library = compile_and_open(memory, source);
   Emitted *emitted = NEW(memory, Emitted);
+  emitted->library = library;
   const RpProgram *(*program)(void);
   *(void **)&program = find(library, "test_program");
   *(void **)&emitted->set_threads = find(library, "rp_threads_set");
@@ -156,31 +152,4 @@ void emitted_fill(Emitted *emitted, const Evaluation *evaluation) {
                                   .update = evaluation->control.update,
                                   .learning_rate_scale = (float)evaluation->control.learning_rate_scale,
                                   .micro_steps = evaluation->control.micro_steps};
-}
-
-/* ---- runs ---- */
-
-static void observe(RpContext *context, int64_t kernel) {
-  Emitted *emitted = context->observer_data;
-  const RpPhase *phase = context->phase;
-  for (int64_t i = 0; i < phase->observable_count; i++) {
-    const RpTensor *tensor = &phase->observables[i].tensor;
-    if (phase->observables[i].step == kernel)
-      memcpy(emitted->observed[i], context->arena + tensor->offset, (size_t)emitted_bytes(tensor));
-  }
-  if (kernel < 0) return;
-  const RpKernel *done = &phase->kernels[kernel];
-  for (int64_t i = 0; i < done->freed_count; i++)
-    memset(context->arena + done->freed[2 * i], 0xff, (size_t)done->freed[2 * i + 1]);
-}
-
-void emitted_run(Emitted *emitted, const RpPhase *phase) {
-  emitted->observed = NEW_ARRAY(emitted->memory, char *, phase->observable_count);
-  for (int64_t i = 0; i < phase->observable_count; i++)
-    emitted->observed[i] = memory_alloc(emitted->memory, emitted_bytes(&phase->observables[i].tensor));
-  emitted->context.observer = observe;
-  emitted->context.observer_data = emitted;
-  emitted->context.phase = phase;
-  observe(&emitted->context, -1);
-  phase->run(&emitted->context);
 }

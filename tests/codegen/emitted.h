@@ -1,4 +1,5 @@
-/* tests/codegen/emitted.h - an emitted program as a shared object in this process, run step by step. */
+/* tests/codegen/emitted.h - an emitted program as a shared object in this process, run step by step: for the C target
+ * with host_emitted.c, for the CUDA target with tests/cuda_codegen/device_emitted.c. */
 #ifndef REPRISE_TESTS_CODEGEN_EMITTED_H
 #define REPRISE_TESTS_CODEGEN_EMITTED_H
 
@@ -8,6 +9,7 @@
 
 typedef struct Emitted {
   MemoryArena *memory;
+  void *library;
   const RpProgram *program;
   void (*set_threads)(int threads);
   char *arena;
@@ -17,6 +19,10 @@ typedef struct Emitted {
   RpContext context;
 } Emitted;
 
+/* How the target wants its graphs. */
+PipelineOptions emitted_pipeline(void);
+/* The program in C; NULL after diag_error. */
+char *emitted_source(MemoryArena *memory, const Compilation *compilation);
 /* Compiles the text with the C compiler of the build, warnings as errors, and loads it. Fails the test when that fails.
  */
 Emitted *emitted_load(MemoryArena *memory, const Compilation *compilation);

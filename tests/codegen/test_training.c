@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include "codegen/codegen.h"
 #include "ir/build.h"
 #include "tests/codegen/emitted.h"
 
@@ -128,7 +127,7 @@ static void update(Emitted *emitted, Evaluation *evaluation, int number, int64_t
 }
 
 static Compilation *compile(MemoryArena *memory, const Variant *variant) {
-  PipelineOptions options = {.alignment = target_c.alignment, .budget = -1};
+  PipelineOptions options = emitted_pipeline();
   Compilation *compilation = compile_module(build_model(memory, variant), &options);
   assert_non_null(compilation);
   return compilation;
@@ -187,11 +186,9 @@ static void what_the_target_lacks_is_told(void **state) {
       graph, module_add_input(module, (ModelInput){.name = "x", .type = type_make(BF16, 1, (int64_t[]){4})}));
   array_push(memory, &graph->outputs,
              ((GraphOutput){.name = "y", .value = BUILD(graph, exp, x), .denominator = NO_VALUE}));
-  PipelineOptions options = {.alignment = target_c.alignment, .budget = -1};
+  PipelineOptions options = emitted_pipeline();
   Compilation *compilation = compile_module(module, &options);
-  CodegenOptions codegen = {0};
-  int64_t length;
-  assert_null(emit_c_program(compilation, &codegen, memory, &length));
+  assert_null(emitted_source(memory, compilation));
   assert_int_equal(diag_error_count(), 1);
   assert_non_null(strstr(diag_get(0)->message, "bf16"));
   diag_reset();

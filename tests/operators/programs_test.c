@@ -58,7 +58,7 @@ static int run_cases(int64_t first, int64_t last) {
   MemoryArena *arena = memory_arena_create();
   Module *module = module_create(arena, "Cases", "cases");
   BuiltCase built[CASES_PER_PROGRAM];
-  PipelineOptions options = {.alignment = 64, .budget = -1};
+  PipelineOptions options = emitted_pipeline();
   int failed = 0;
   module->train = graph_create(module, false);
   for (int64_t i = first; i < last; i++)

@@ -1,0 +1,109 @@
+/* tests/codegen/emitted.h for the CUDA target: programs run on the device that REPRISE_CUDA_PATH names. The device is
+ * opened for each run; between runs the arena's bytes are the host's. */
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* cmocka.h needs the four above it */
+#include <cmocka.h>
+
+#include "codegen/codegen.h"
+#include "codegen/cuda.h"
+#include "runtime/arena.h"
+#include "tests/codegen/emitted.h"
+
+static const CudaOptions cuda_options = {1, {90}, false};
+
+PipelineOptions emitted_pipeline(void) {
+  return (PipelineOptions){.alignment = target_cuda.alignment,
+                           .budget = -1,
+                           .workspace = cuda_workspace,
+                           .workspace_context = &cuda_options};
+}
+
+char *emitted_source(MemoryArena *memory, const Compilation *compilation) {
+  CodegenOptions options = {.cuda = &cuda_options};
+  CudaProgram *program = emit_cuda_device(compilation, &options, memory);
+  CudaImages images;
+  ExitCode code;
+  const char *error;
+  int64_t length;
+  if (!program) return NULL;
+  if (!compile_cuda(program, &cuda_options, TEST_INCLUDE, memory, &images, &code, &error)) fail_msg("%s", error);
+  char *source = emit_cuda_host(program, &images, memory, &length);
+  assert_int_equal(length, strlen(source));
+  return source;
+}
+
+/* ---- runs ---- */
+
+/* The runtime that is linked into a program. */
+typedef struct Runtime {
+  bool (*open)(RpContext *context, RpStatus *status);
+  void (*close)(RpContext *context);
+  bool (*read)(const RpContext *context, int64_t offset, void *to, int64_t bytes, RpStatus *status);
+  bool (*write)(const RpContext *context, int64_t offset, const void *from, int64_t bytes, RpStatus *status);
+  bool (*fill)(const RpContext *context, int64_t offset, unsigned char value, int64_t bytes, RpStatus *status);
+  bool (*start)(RpContext *context, const RpControl *control, RpStatus *status);
+  bool (*finish)(RpContext *context, RpControl *control, float *scalars, RpStatus *status);
+} Runtime;
+
+typedef struct DeviceRun {
+  Emitted *emitted;
+  Runtime runtime;
+} DeviceRun;
+
+static Runtime find_runtime(void *library) {
+  Runtime runtime;
+  *(void **)&runtime.open = dlsym(library, "rp_arena_open");
+  *(void **)&runtime.close = dlsym(library, "rp_arena_close");
+  *(void **)&runtime.read = dlsym(library, "rp_arena_read");
+  *(void **)&runtime.write = dlsym(library, "rp_arena_write");
+  *(void **)&runtime.fill = dlsym(library, "rp_arena_fill");
+  *(void **)&runtime.start = dlsym(library, "rp_phase_start");
+  *(void **)&runtime.finish = dlsym(library, "rp_phase_finish");
+  return runtime;
+}
+
+static void observe(RpContext *context, int64_t kernel) {
+  DeviceRun *run = context->observer_data;
+  const RpPhase *phase = context->phase;
+  for (int64_t i = 0; i < phase->observable_count; i++) {
+    const RpTensor *tensor = &phase->observables[i].tensor;
+    if (phase->observables[i].step == kernel)
+      run->runtime.read(context, tensor->offset, run->emitted->observed[i], emitted_bytes(tensor), NULL);
+  }
+  if (kernel < 0) return;
+  const RpKernel *done = &phase->kernels[kernel];
+  for (int64_t i = 0; i < done->freed_count; i++)
+    run->runtime.fill(context, done->freed[2 * i], 0xff, done->freed[2 * i + 1], NULL);
+}
+
+static void check(bool done, const RpStatus *status) {
+  if (!done) fail_msg("%s", status->message);
+}
+
+void emitted_run(Emitted *emitted, const RpPhase *phase) {
+  DeviceRun run = {emitted, find_runtime(emitted->library)};
+  const Runtime *runtime = &run.runtime;
+  RpStatus status = {0};
+  RpContext context = {.program = emitted->program};
+  RpControl control;
+  float *scalars = NEW_ARRAY(emitted->memory, float, 2 * phase->scalar_count + 1);
+  int64_t bytes = emitted->program->arena_bytes;
+  emitted->observed = NEW_ARRAY(emitted->memory, char *, phase->observable_count);
+  for (int64_t i = 0; i < phase->observable_count; i++)
+    emitted->observed[i] = memory_alloc(emitted->memory, emitted_bytes(&phase->observables[i].tensor));
+  check(runtime->open(&context, &status), &status);
+  check(runtime->write(&context, 0, emitted->arena, bytes, &status), &status);
+  context.observer = observe;
+  context.observer_data = &run;
+  context.phase = phase;
+  observe(&context, -1);
+  check(runtime->start(&context, emitted->control, &status), &status);
+  check(runtime->finish(&context, &control, scalars, &status), &status);
+  check(runtime->read(&context, 0, emitted->arena, bytes, &status), &status);
+  runtime->close(&context);
+}
