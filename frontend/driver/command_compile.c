@@ -3,6 +3,7 @@
 
 #include "codegen/codegen.h"
 #include "frontend/driver/commands.h"
+#include "frontend/driver/measured_costs.h"
 #include "frontend/driver/picture_output.h"
 #include "frontend/driver/produce.h"
 #include "passes/checkpoint.h"
@@ -17,6 +18,12 @@ int write_text(const Options *options, const char *path, const char *text) {
 /* Microseconds per node by the roofline model of the device in `context`. */
 static double *costs_by_model(void *context, const Graph *graph, const StorageTable *table, MemoryArena *arena) {
   return model_costs(graph, table, context, arena);
+}
+
+/* Microseconds per node by the profile in `context`, which knows every kernel. */
+static double *costs_by_profile(void *context, const Graph *graph, const StorageTable *table, MemoryArena *arena) {
+  int64_t missing;
+  return profile_costs(context, graph, table, &missing, arena);
 }
 
 static void show_progress(void *context, const char *text) {
@@ -58,12 +65,15 @@ Compilation *compile_for_target(const Options *options, Module *module, int *cod
     pipeline.workspace_context = &options->cuda;
   }
   const char *io_error;
+  Profile *profile = options->profile ? complete_profile(options, code) : NULL;
+  if (options->profile && !profile) return NULL;
   const Device *device =
       find_device(options->arena, options->device ? options->device : default_device(options), &io_error);
   *code = io_error ? EXIT_IO : EXIT_SOURCE_ERROR;
   if (io_error) fprintf(stderr, "reprise: %s\n", io_error);
   if (!device) return NULL;
   pipeline.context = (void *)(uintptr_t)device;
+  if (profile) pipeline.costs = costs_by_profile, pipeline.context = profile;
   Compilation *compilation = compile_module(module, &pipeline);
   if (checkpoint.request.progress) fputs("\r\033[K", stderr);
   if (!compilation) return NULL;

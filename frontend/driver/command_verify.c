@@ -2,18 +2,12 @@
  * the compiled program against the interpreter, on made-up data and the model's own initial weights. */
 #include <jansson.h>
 #include <math.h>
-#include <spawn.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "frontend/driver/commands.h"
 #include "frontend/driver/model_inputs.h"
-#include "frontend/driver/npy.h"
 #include "frontend/driver/produce.h"
+#include "frontend/driver/trial.h"
 #include "runtime/safetensors.h"
-
-extern char **environ;
 
 static const double gradient_tolerance = 1e-4; /* relative, against finite differences in double */
 static const double tensor_tolerance = 2e-3;   /* relative to the largest element of the tensor, float against float */
@@ -24,11 +18,10 @@ typedef struct Verification {
   const Options *options;
   MemoryArena *arena;
   Module *module; /* differentiated, not fused: the reference */
-  int64_t *limits;
   int64_t steps, micro_steps;
-  double *losses;     /* of each update: what the program logs */
-  EvalTensor *first;  /* gradients of the first update, by graph->gradients index */
-  const char *folder; /* temporary files */
+  double *losses;    /* of each update: what the program logs */
+  EvalTensor *first; /* gradients of the first update, by graph->gradients index */
+  Trial trial;
   json_t *report;
 } Verification;
 
@@ -48,7 +41,7 @@ static Module *load_reference(const Options *options, int *code) {
 /* Inputs of rank 0 are constants of the run: a record needs a first axis. */
 static void fill_inputs(const Verification *v, Evaluation *evaluation, int64_t step) {
   for (int64_t i = 0; i < v->module->inputs.count; i++)
-    fill_input(&evaluation->inputs[i], (int)i, v->limits[i], v->module->training.seed,
+    fill_input(&evaluation->inputs[i], (int)i, v->trial.limits[i], v->module->training.seed,
                evaluation->inputs[i].type.rank ? step : 0);
 }
 
@@ -75,8 +68,8 @@ static bool run_micro_step(Verification *v, Evaluation *evaluation, int64_t inde
   return true;
 }
 
-/* Gradients as the program dumps them: those of parameters as they are before the update - of the accumulators once they
- * are committed, divided by what is still due -, those of other values as of the first micro-step. */
+/* Gradients as the program dumps them: those of parameters as they are before the update - of the accumulators once
+ * they are committed, divided by what is still due -, those of other values as of the first micro-step. */
 static void keep_gradients(Verification *v, const Evaluation *evaluation, bool accumulated) {
   const Graph *graph = v->module->train;
   if (!v->first) v->first = NEW_ARRAY(v->arena, EvalTensor, graph->gradients.count + 1);
@@ -139,58 +132,12 @@ static bool check_gradients(Verification *v, bool *passed) {
 
 /* ---- the compiled program ---- */
 
-static char *in_folder(const Verification *v, const char *name) {
-  return memory_format(v->arena, "%s/%s", v->folder, name);
-}
-
-/* Points the module's readers at files with the made-up data, in order, for every step. */
-static bool write_data(Verification *v, Module *module, const char **error) {
-  int64_t records = v->steps * v->micro_steps;
-  module->training.readers.count = module->training.test_readers.count = 0;
-  module->training.shuffle = false;
-  module->training.schedule = SCHEDULE_CONSTANT;
-  module->training.warmup = 0;
-  for (int64_t i = 0; i < module->inputs.count; i++) {
-    const ModelInput *input = &module->inputs.items[i];
-    EvalTensor *tensors = NEW_ARRAY(v->arena, EvalTensor, records);
-    for (int64_t r = 0; r < records; r++) {
-      tensors[r] = eval_tensor_create(v->arena, &input->type);
-      fill_input(&tensors[r], (int)i, v->limits[i], module->training.seed, input->type.rank ? r : 0);
-    }
-    Reader reader = {.kind = READER_CONSTANT, .first = 0, .last = -1, .location = input->location};
-    array_push(module->arena, &reader.inputs, i);
-    if (input->type.rank) {
-      reader.kind = READER_NPY;
-      reader.path = in_folder(v, memory_format(v->arena, "input%lld.npy", (long long)i));
-      if (!write_npy(v->arena, reader.path, tensors, records, error)) return false;
-    } else {
-      reader.value = eval_tensor_get(&tensors[0], 0);
-    }
-    array_push(module->arena, &module->training.readers, reader);
-  }
-  return true;
-}
-
-/* Runs the program; its standard output goes to /dev/null. Returns its exit code, or -1. */
 static int run_program(const Verification *v) {
-  char *program = in_folder(v, "program"), *steps = memory_format(v->arena, "%lld", (long long)v->steps);
-  char *arguments[] = {program,
-                       "--steps",
-                       steps,
-                       "--dump-grads",
-                       in_folder(v, "gradients.safetensors"),
-                       "--log",
-                       in_folder(v, "log.jsonl"),
-                       NULL};
-  posix_spawn_file_actions_t actions;
-  pid_t child;
-  int status = -1;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1 /* O_WRONLY */, 0);
-  bool started = posix_spawn(&child, program, &actions, NULL, arguments, environ) == 0;
-  posix_spawn_file_actions_destroy(&actions);
-  if (!started || waitpid(child, &status, 0) < 0 || !WIFEXITED(status)) return -1;
-  return WEXITSTATUS(status);
+  const char *steps = memory_format(v->arena, "%lld", (long long)v->steps),
+             *gradients = trial_path(&v->trial, "gradients.safetensors");
+  const char *arguments[] = {"--steps", steps, "--dump-grads", gradients, "--log", trial_path(&v->trial, "log.jsonl"),
+                             NULL};
+  return run_trial(&v->trial, arguments);
 }
 
 static double relative(double difference, double scale) { return fabs(difference) / (scale > 1e-6 ? scale : 1e-6); }
@@ -198,7 +145,7 @@ static double relative(double difference, double scale) { return fabs(difference
 static bool compare_losses(Verification *v, double *worst) {
   int64_t length, step = 0;
   const char *error;
-  char *text = file_read(v->arena, in_folder(v, "log.jsonl"), &length, &error), *rest;
+  char *text = file_read(v->arena, trial_path(&v->trial, "log.jsonl"), &length, &error), *rest;
   *worst = 0;
   for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
     json_t *event = json_loads(line, 0, NULL), *loss = json_object_get(event, "loss");
@@ -240,7 +187,7 @@ static bool compare_gradients(Verification *v, double *worst, const char **where
   const Graph *graph = v->module->train;
   bool complete = true;
   *worst = 0;
-  if (!rp_tensors_open(&file, in_folder(v, "gradients.safetensors"), &status)) return false;
+  if (!rp_tensors_open(&file, trial_path(&v->trial, "gradients.safetensors"), &status)) return false;
   for (int64_t g = 0; g < graph->gradients.count; g++) {
     bool found = false;
     char *name = memory_format(v->arena, "grad.%s", graph->gradients.items[g].name);
@@ -285,22 +232,14 @@ static int check_program(Verification *v, bool *passed) {
   const char *error;
   Module *module = load_module(v->options, &code);
   if (!module) return code;
-  if (!write_data(v, module, &error)) {
+  if (!write_trial_data(&v->trial, module, v->steps * v->micro_steps, &error)) {
     fprintf(stderr, "reprise: %s\n", error);
     return EXIT_IO;
   }
   Compilation *compilation = compile_for_target(v->options, module, &code);
   if (!compilation) return code;
-  code = produce_executable(v->options, compilation, in_folder(v, "program"));
+  code = produce_executable(v->options, compilation, trial_path(&v->trial, "program"));
   return code == EXIT_OK && run_reference(v) ? compare_program(v, passed) : code ? code : EXIT_SOURCE_ERROR;
-}
-
-static void remove_folder(Verification *v) {
-  static const char *const names[] = {"program", "gradients.safetensors", "log.jsonl"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(in_folder(v, names[i]));
-  for (int64_t i = 0; i < v->module->inputs.count; i++)
-    unlink(in_folder(v, memory_format(v->arena, "input%lld.npy", (long long)i)));
-  rmdir(v->folder);
 }
 
 int verify_command(const Options *options) {
@@ -309,18 +248,11 @@ int verify_command(const Options *options) {
   v.module = load_reference(options, &code);
   if (!v.module) return code;
   v.micro_steps = v.module->training.accumulate;
-  v.limits = find_input_limits(v.arena, v.module->train);
-  const char *base = getenv("TMPDIR");
-  char *folder = memory_format(v.arena, "%s/reprise-verify-XXXXXX", base && *base ? base : "/tmp");
-  v.folder = mkdtemp(folder);
-  if (!v.folder) {
-    fprintf(stderr, "reprise: cannot make a temporary folder '%s'\n", folder);
-    return EXIT_IO;
-  }
+  if (!open_trial(&v.trial, options, v.module->train)) return EXIT_IO;
   v.report = json_object();
   bool differences = false, program = false;
   code = check_gradients(&v, &differences) ? check_program(&v, &program) : EXIT_SOURCE_ERROR;
-  remove_folder(&v);
+  close_trial(&v.trial);
   if (code == EXIT_OK && options->json) json_dumpf(v.report, stdout, JSON_INDENT(2)), putchar('\n');
   json_decref(v.report);
   if (code != EXIT_OK) return code;

@@ -1,9 +1,11 @@
 /* frontend/driver/main.c - `reprise`: finds the command, parses its options, runs it. */
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "frontend/driver/commands.h"
 #include "passes/packing/packing.h"
+#include "runtime/files.h"
 
 static const Command commands[] = {
     {"check", "MODEL.rp", "Parses a model, checks names, dimensions and types, and reports what it is.",
@@ -12,18 +14,20 @@ static const Command commands[] = {
      1, 1 << 20, format_command},
     {"compile", "MODEL.rp -o PROGRAM",
      "Compiles a model to a program that trains it, or writes the C source, the graphs or the planner's graph file.",
-     "output define emit target arch tf32 memory-budget strategy device planner solver-nodes solver-time plan-out "
+     "output define emit target arch tf32 memory-budget strategy device cost profile planner solver-nodes solver-time plan-out "
      "plan-in dot "
      "dot-detail svg dump cc "
      "cflags quiet verbose",
      1, 1, compile_command},
     {"plan", "MODEL.rp|GRAPH.json", "Decides what to keep and what to recompute within a budget, and says why.",
-     "define target arch memory-budget strategy device planner solver-nodes solver-time plan-out plan-in dot "
-     "dot-detail svg json quiet "
+     "define target arch memory-budget strategy device cost profile planner solver-nodes solver-time plan-out plan-in dot "
+     "dot-detail svg json "
+     "quiet "
      "verbose",
      1, 1, plan_command},
     {"sweep", "MODEL.rp|GRAPH.json", "The curve of budget against time for every strategy.",
-     "define target arch device planner solver-nodes solver-time points csv json quiet", 1, 1, sweep_command},
+     "define target arch memory-budget device cost profile planner solver-nodes solver-time points csv svg json quiet", 1, 1,
+     sweep_command},
     {"device", "[NAME]", "Prints a device description, the names of all, or (--measure) measures this machine.",
      "measure output", 0, 1, device_command},
     {"verify", "MODEL.rp",
@@ -84,7 +88,7 @@ static int run_command(const Command *command, int count, char **words) {
   return code;
 }
 
-int main(int argc, char **argv) {
+static int run_words(int argc, char **argv) {
   if (argc < 2) {
     print_help(stderr);
     return EXIT_USAGE;
@@ -101,4 +105,12 @@ int main(int argc, char **argv) {
   if (string_equal(name, "pack")) return pack_command(argc - 1, argv + 1);
   const Command *command = find_command(name);
   return command ? run_command(command, argc - 2, argv + 2) : unknown_command(name);
+}
+
+int main(int argc, char **argv) {
+  rp_hold_standard_streams();
+  int code = run_words(argc, argv);
+  if ((fflush(stdout) == 0 && !ferror(stdout)) || code != EXIT_OK) return code;
+  fprintf(stderr, "reprise: cannot write to standard output: %s\n", strerror(errno));
+  return EXIT_IO;
 }

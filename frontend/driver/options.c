@@ -99,6 +99,18 @@ static const char *set_strategy(Options *options, const char *value) {
   return "expected one of ilp, none, blocks, sqrt, selective, greedy";
 }
 
+static const char *set_cost(Options *options, const char *value) {
+  if (string_equal(value, "model")) return NULL;
+  if (!string_equal(value, "profile")) return "expected model or profile";
+  if (!options->profile) options->profile = "reprise.profile.json";
+  return NULL;
+}
+
+static const char *set_profile(Options *options, const char *value) {
+  options->profile = value;
+  return *value ? NULL : "expected a file name";
+}
+
 static const char *set_planner(Options *options, const char *value) {
   options->planner = value;
   return *value ? NULL : "expected a command";
@@ -200,6 +212,8 @@ static const OptionInfo option_table[] = {
     {"strategy", NULL, "NAME", "ilp (default), none, blocks, sqrt, selective or greedy", set_strategy},
     {"device", NULL, "NAME", "whose costs to plan with: cpu, h100, h200, a100, rtx4090, ..., or a description file",
      set_device},
+    {"cost", NULL, "KIND", "model (default), or profile: kernels are timed once, in the model's own program", set_cost},
+    {"profile", NULL, "FILE", "the file of times (implies --cost=profile; default reprise.profile.json)", set_profile},
     {"planner", NULL, "COMMAND", "the planner program (default: reprise-planner)", set_planner},
     {"solver-nodes", NULL, "N", "branch-and-bound nodes of each integer program", set_solver_nodes},
     {"solver-time", NULL, "SECONDS", "a last resort: plans then depend on the machine's speed", set_solver_seconds},

@@ -31,6 +31,7 @@ typedef struct Options {
   const char *cuda_option; /* one that only that target takes, NULL: none was given */
   const char *compiler, *compiler_flags; /* --cc, --cflags; NULL: the defaults */
   PlanStrategy strategy;
+  const char *profile; /* file of measured costs; NULL: modelled ones */
   const char *planner, *device; /* NULL: the defaults */
   double solver_seconds;        /* 0: no limit */
   int64_t solver_nodes;         /* 0: the planner's default */
