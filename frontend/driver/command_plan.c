@@ -1,9 +1,7 @@
 /* frontend/driver/command_plan.c - `reprise plan` for model files and graph files. */
-#include <math.h>
-#include <unistd.h>
-
 #include "frontend/driver/commands.h"
 #include "frontend/driver/picture_output.h"
+#include "frontend/driver/sweep.h"
 
 int report_plan_faults(const Options *options, const Compilation *compilation) {
   const Checkpoint *checkpoint = compilation->checkpoint;
@@ -22,17 +20,6 @@ int report_plan_faults(const Options *options, const Compilation *compilation) {
   }
   fprintf(stderr, "reprise: %s\n", view.answer.note ? view.answer.note : "no plan was found within the limits");
   return view.answer.exit;
-}
-
-/* Time that one percent more and less memory is worth, from two neighbouring solves. */
-static ShadowPrice find_shadow_price(Planning *planning, const PlanView *view) {
-  ShadowPrice price = {.step = view->budget / 100, .saved = NAN, .added = NAN};
-  PlanView more = solve_planning(planning, view->budget + price.step, planning->options->strategy, view->answer.plan);
-  PlanView less = solve_planning(planning, view->budget - price.step, planning->options->strategy, NULL);
-  double cost = view->answer.plan->cost;
-  if (planning_fits(&more)) price.saved = fmax(0, cost - more.answer.plan->cost);
-  if (planning_fits(&less)) price.added = fmax(0, less.answer.plan->cost - cost);
-  return price;
 }
 
 static int fail_planning(const Options *options, const PlanView *view) {
