@@ -20,6 +20,10 @@ char *emitted_source(MemoryArena *memory, const Compilation *compilation) {
   return source;
 }
 
+char *emitted_text(MemoryArena *memory, const Compilation *compilation) {
+  return emitted_source(memory, compilation);
+}
+
 /* ---- runs ---- */
 
 static void observe(RpContext *context, int64_t kernel) {

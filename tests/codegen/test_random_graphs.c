@@ -95,8 +95,8 @@ static void text_is_clean_and_stable(void **state) {
   (void)state;
   MemoryArena *memory = memory_arena_create();
   RandomGraph random;
-  char *source = emitted_source(memory, compile(memory, &random));
-  char *second = emitted_source(memory, compile(memory, &random));
+  char *source = emitted_text(memory, compile(memory, &random));
+  char *second = emitted_text(memory, compile(memory, &random));
   assert_true(string_equal(source, second));
   assert_null(strstr(source, TEST_INCLUDE));
   assert_true(emitted_is_clean(source, strstr(TEST_CC, "clang") ? "gcc" : "clang")); /* the other one loaded it */

@@ -37,6 +37,16 @@ char *emitted_source(MemoryArena *memory, const Compilation *compilation) {
   return source;
 }
 
+char *emitted_text(MemoryArena *memory, const Compilation *compilation) {
+  CodegenOptions options = {.cuda = &cuda_options};
+  CudaProgram *program = emit_cuda_device(compilation, &options, memory);
+  int64_t length;
+  assert_non_null(program);
+  CudaImage image = {90, program->source, program->length + 1, NULL};
+  CudaImages images = {.count = 1, .cubins = {image}, .ptx = image};
+  return emit_cuda_host(program, &images, memory, &length);
+}
+
 /* ---- runs ---- */
 
 /* The runtime that is linked into a program. */
