@@ -86,7 +86,7 @@ typedef struct Phases {
   double unit;
 } Phases;
 
-/* p_1 is the first stage; the others are the fullest moments of equal stretches of the rest. */
+/* p_1 is the first stage; the others are the fullest moments of equal stretches of the stages. */
 static void choose_moments(Phases *phases) {
   const PlanGraph *graph = phases->graph;
   int32_t first = graph->first_stage, count = (int32_t)graph->nodes.count;
@@ -94,7 +94,7 @@ static void choose_moments(Phases *phases) {
   phases->count = 0;
   if (first >= count) return;
   phases->at[phases->count++] = first;
-  for (int32_t k = 1; k < phases->options->phases; k++) {
+  for (int32_t k = 0; k < phases->options->phases && phases->options->phases > 1; k++) {
     int32_t from = first + (int32_t)((int64_t)(count - first) * k / phases->options->phases);
     int32_t to = first + (int32_t)((int64_t)(count - first) * (k + 1) / phases->options->phases), best = from;
     int64_t most = -1;
@@ -208,9 +208,9 @@ double bound_cost(MemoryArena *arena, const PlanGraph *graph, const BoundOptions
   if (bound_memory(arena, graph) > options->budget) return HUGE_VAL;
   Phases phases = {.graph = graph, .options = options, .mip = mip_create(arena)};
   phases.unit = fmax(1.0, (double)options->budget / 1e4);
-  phases.at = NEW_ARRAY(arena, int32_t, options->phases);
-  phases.live = NEW_ARRAY(arena, int32_t *, options->phases);
-  phases.run = NEW_ARRAY(arena, int32_t *, options->phases);
+  phases.at = NEW_ARRAY(arena, int32_t, options->phases + 1);
+  phases.live = NEW_ARRAY(arena, int32_t *, options->phases + 1);
+  phases.run = NEW_ARRAY(arena, int32_t *, options->phases + 1);
   phases.mip->constant = graph->base_cost;
   choose_moments(&phases);
   add_columns(&phases);

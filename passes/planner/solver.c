@@ -194,9 +194,9 @@ static void take_bound(Solver *solver) {
   if (bound < HUGE_VAL) raise_bound(solver, bound);
 }
 
-static void try_search(Solver *solver, uint64_t seed, double heat) {
+static void try_search(Solver *solver, int64_t budget, uint64_t seed, double heat) {
   MemoryArena *scratch = memory_arena_create();
-  LocalSearchOptions options = {.budget = solver->options->budget, .seed = seed, .heat = heat};
+  LocalSearchOptions options = {.budget = budget, .seed = seed, .heat = heat};
   options.iterations = SEARCH_WORK / (solver->graph->nodes.count + 100);
   LocalSearchEvents events = {.context = solver, .found = offer, .stop = should_stop};
   RunList lowest = local_search(scratch, solver->graph, solver->runs, &options, &events);
@@ -217,7 +217,7 @@ static void improve(Solver *solver) {
   say(solver, "local search");
   for (uint64_t round = 1; round <= SEARCH_ROUNDS && idle < 3 && !done(solver); round++) {
     double before = best_cost(solver);
-    try_search(solver, round, heats[round % 5]);
+    try_search(solver, solver->options->budget, round, heats[round % 5]);
     if (round == 2 && !done(solver) && !is_huge(solver)) try_ilp(solver);
     if (round == 1 || round == 2 || round == 4) take_bound(solver);
     if (solver->result.proven_infeasible) break;
@@ -250,6 +250,8 @@ static void find_smallest(Solver *solver) {
     else
       low = middle;
   }
+  for (uint64_t seed = 1; seed <= 3 && solver->peak > result->largest_impossible + 1 && !should_stop(solver); seed++)
+    try_search(solver, result->largest_impossible + 1, seed, 0.5);
 }
 
 static void finish_infeasible(Solver *solver) {

@@ -235,7 +235,7 @@ static const char *plan_greedy(Search *search) {
   const PlanGraph *graph = search->graph;
   bool *kept = retain_all(search->arena, graph);
   Drop *drops = NEW_ARRAY(search->arena, Drop, graph->storages.count);
-  int64_t count = rank_drops(graph, kept, drops), together = 1 + count / 2000, next = 0;
+  int64_t count = rank_drops(graph, kept, drops), together = 1 + count / 1000, next = 0;
   for (;;) {
     int64_t peak = consider(search, kept);
     if (peak < 0 || (search->budget > 0 && peak <= search->budget) || next == count) return NULL;
