@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,6 +156,12 @@ static bool compile(Link *link) {
 
 /* Tells an output that cannot be written before the compiler runs. */
 static bool check_output(Link *link) {
+  struct stat information;
+  if (stat(link->output, &information) == 0 && !S_ISREG(information.st_mode))
+    return fail(
+        link, EXIT_IO,
+        memory_format(link->arena, "cannot write '%s': it is there and not a regular file; name another file with -o",
+                      link->output));
   int file = open(link->temporary_output, O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (file < 0)
     return fail(link, EXIT_IO, memory_format(link->arena, "cannot write '%s': %s", link->output, strerror(errno)));

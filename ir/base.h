@@ -114,7 +114,8 @@ void string_map_set(StringMap *map, const char *key, int64_t value);
 /* Reads a whole file ("-" is stdin) into the arena, NUL-terminated; returns NULL with *error set (in the arena). */
 char *file_read(MemoryArena *arena, const char *path, int64_t *length, const char **error);
 /* Writes a whole file through a temporary in the same directory and a rename ("-" is stdout, written directly), so
- * that it appears whole or not at all. Returns false with *error set (in the arena). */
+ * that it appears whole or not at all; a device or pipe is written in place. Returns false with *error set (in the
+ * arena). */
 bool file_write(MemoryArena *arena, const char *path, const void *bytes, int64_t length, const char **error);
 /* Path of a file named relative to the folder of another file, or `name` itself when absolute. */
 char *file_sibling(MemoryArena *arena, const char *path, const char *name);

@@ -36,12 +36,31 @@ static bool write_all(FILE *file, const void *bytes, int64_t length) {
   return fwrite(bytes, 1, (size_t)length, file) == (size_t)length && fflush(file) == 0;
 }
 
+/* Devices and pipes are written in place: renaming a file over /dev/null would replace it for everyone. */
+static bool is_special(const char *path) {
+  struct stat information;
+  return stat(path, &information) == 0 && !S_ISREG(information.st_mode) && !S_ISDIR(information.st_mode);
+}
+
+static bool write_special(MemoryArena *arena, const char *path, const void *bytes, int64_t length, const char **error) {
+  FILE *file = fopen(path, "wb");
+  bool written = file && write_all(file, bytes, length);
+  int fault = errno;
+  if (file && fclose(file) != 0 && written) {
+    written = false;
+    fault = errno;
+  }
+  if (!written) *error = memory_format(arena, "cannot write '%s': %s", path, strerror(fault));
+  return written;
+}
+
 bool file_write(MemoryArena *arena, const char *path, const void *bytes, int64_t length, const char **error) {
   if (string_equal(path, "-")) {
     if (write_all(stdout, bytes, length)) return true;
     *error = memory_format(arena, "cannot write to standard output: %s", strerror(errno));
     return false;
   }
+  if (is_special(path)) return write_special(arena, path, bytes, length, error);
   char *temporary = memory_format(arena, "%s.XXXXXX", path);
   int descriptor = mkstemp(temporary);
   FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "wb");

@@ -94,8 +94,17 @@ void rp_file_close(RpFile *file) {
   *file = (RpFile){.descriptor = -1};
 }
 
+void rp_hold_standard_streams(void) {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
+    if (fcntl(descriptor, F_GETFD) < 0) open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 bool rp_output_open(RpOutput *output, const char *path, RpStatus *status) {
-  *output = (RpOutput){.descriptor = -1, .path = strdup(path)};
+  *output = (RpOutput){.descriptor = -1};
+  struct stat information;
+  if (stat(path, &information) == 0 && !S_ISREG(information.st_mode))
+    return rp_fail(status, RP_IO, "cannot write '%s': it is there and not a regular file", path);
+  output->path = strdup(path);
   size_t size = strlen(path) + 32;
   output->temporary = malloc(size);
   if (!output->path || !output->temporary) {

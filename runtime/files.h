@@ -30,6 +30,11 @@ typedef struct RpOutput {
   int descriptor;
 } RpOutput;
 
+/* Occupies closed standard streams, so that no file that is opened later takes their numbers and receives what is
+ * printed; using them still fails. */
+void rp_hold_standard_streams(void);
+
+/* Refuses a path where something other than a regular file is: the rename would replace it. */
 bool rp_output_open(RpOutput *output, const char *path, RpStatus *status);
 bool rp_output_write(RpOutput *output, int64_t offset, const void *bytes, int64_t count, RpStatus *status);
 /* Flushes to disk and renames; afterwards `output` is closed whether it worked or not. */

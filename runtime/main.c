@@ -247,6 +247,7 @@ static bool print_plan(const RpProgram *program, RpStatus *status) {
 }
 
 int rp_main(const RpProgram *program, int argc, char **argv) {
+  rp_hold_standard_streams();
   if (argc > 0) rp_threads_wait_passively(argv);
   RpStatus status = {0};
   RpOptions options;
