@@ -208,7 +208,7 @@ bool link_executable(const char *source, int64_t length, const char *output, con
   Link link = {.arena = arena, .exit_code = exit_code, .error = error};
   link.output = output[0] == '-' ? memory_format(arena, "./%s", output) : output;
   link.temporary_output = memory_format(arena, "%s.%ld.tmp", link.output, (long)getpid());
-  link.compiler = first_set(options->compiler, getenv("REPRISE_CC"), getenv("CC"), "cc");
+  link.compiler = first_set(options->compiler, getenv("REPRISE_CC"), getenv("CC"), REPRISE_DEFAULT_COMPILER);
   link.flags = first_set(options->flags, getenv("REPRISE_CFLAGS"), NULL, default_flags);
   link.include_path = options->include_path;
   link.library_path = options->library_path;

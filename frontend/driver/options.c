@@ -165,6 +165,11 @@ static const char *set_svg_output(Options *options, const char *value) {
   return *value ? NULL : "expected a file name";
 }
 
+static const char *set_report_output(Options *options, const char *value) {
+  options->report_output = value;
+  return *value ? NULL : "expected a file name";
+}
+
 static const char *set_points(Options *options, const char *value) {
   const char *fault = set_count(value, &options->points);
   return fault ? fault : options->points > 1000 ? "expected at most 1000" : NULL;
@@ -223,9 +228,12 @@ static const OptionInfo option_table[] = {
     {"dot", NULL, "FILE", "write the graph with its decisions for Graphviz", set_dot_output},
     {"dot-detail", NULL, "LEVEL", "full, block (equal blocks once) or module (default: by size)", set_dot_detail},
     {"svg", NULL, "FILE", "write the memory timeline (sweep: the curves) as SVG", set_svg_output},
-    {"points", NULL, "N", "budgets of a sweep (default 8)", set_points},
+    {"report", NULL, "FILE", "write one HTML page: anatomy, timeline, curve, graph, source, storages",
+     set_report_output},
+    {"points", NULL, "N", "budgets of a curve (default: 8 of a sweep, 5 in a report)", set_points},
     {"dump", NULL, "PASS", "print the graphs after frontend, simplify, grad, fuse, kernels or checkpoint", set_dump},
-    {"cc", NULL, "COMMAND", "the C compiler (default: $CC, else cc)", set_compiler},
+    {"cc", NULL, "COMMAND", "the C compiler (default: $CC, else cc, or clang where reprise was built by it)",
+     set_compiler},
     {"cflags", NULL, "FLAGS", "flags in place of -O2 -march=native", set_compiler_flags},
     {"elements", NULL, "N", "elements of each gradient that are compared (default 8)", set_elements},
     {"steps", NULL, "N", "training steps that are compared (default 3)", set_steps},
