@@ -57,7 +57,7 @@ static const Look fate_looks[FATE_COUNT] = {
 static const Look class_looks[RUN_CLASS_COUNT] = {
     [RUN_CLONE] = {"clone", "hexagon", "filled,dashed", "#fff3e4", "#c05621"},
     [RUN_BACKWARD] = {"backward", "box", "filled,rounded", "#e9e4f5", "#6b46c1"},
-    [RUN_UPDATE] = {"update", "cds", "filled", "#dcefdc", "#2f7d4f"},
+    [RUN_UPDATE] = {"update", "folder", "filled", "#dcefdc", "#2f7d4f"},
 };
 
 static const Look *look_of(const DrawnNode *box) {
@@ -141,6 +141,7 @@ static Agraph_t *new_cluster(DotWriter *writer, Agraph_t *parent, const char *la
   char *name = memory_format(writer->arena, "cluster_%lld", (long long)writer->cluster_graphs.count);
   Agraph_t *cluster = agsubg(parent, name, 1);
   set(cluster, "label", label);
+  set(cluster, "fontsize", "11");
   array_push(writer->arena, &writer->cluster_graphs, cluster);
   return cluster;
 }

@@ -140,11 +140,12 @@ static void print_result(const Options *options, const Compilation *compilation,
 /* The plan and its pictures, of a model that is trained. */
 static int write_plan_files(const Options *options, const Compilation *compilation) {
   if (!compilation->checkpoint) return EXIT_OK;
+  Planning planning = planning_of_compilation(options, compilation);
   PlanView view = view_of_compilation(compilation);
   const char *plan = options->plan_output ? plan_text(options->arena, view.graph, view.answer.plan, false) : NULL;
   int code = plan ? write_text(options, options->plan_output, plan) : EXIT_OK;
   if (code) return code;
-  return write_pictures(options, &view);
+  return write_pictures(&planning, &view, NULL);
 }
 
 /* Sources and executable, as far as they are asked for. */
@@ -168,7 +169,8 @@ static int write_program(const Options *options, const Compilation *compilation)
 
 int compile_command(const Options *given) {
   Options options = *given;
-  int code;
+  int code = check_picture_options(&options);
+  if (code) return code;
   if (!options.emissions && !options.dump_pass) options.emissions = EMIT_EXECUTABLE;
   if (options.output && string_equal(options.output, "-") &&
       (options.emissions & (options.emissions - 1) || options.emissions == EMIT_EXECUTABLE)) {

@@ -32,7 +32,8 @@ static int fail_planning(const Options *options, const PlanView *view) {
 }
 
 int plan_command(const Options *options) {
-  int code;
+  int code = check_picture_options(options);
+  if (code) return code;
   Planning *planning = open_planning(options, &code);
   if (!planning) return code;
   PlanView view = solve_planning(planning, options->budget, options->strategy, planning->incumbent);
@@ -40,9 +41,10 @@ int plan_command(const Options *options) {
   if (options->plan_output && (code = write_text(options, options->plan_output,
                                                  plan_text(options->arena, view.graph, view.answer.plan, false))))
     return code;
-  if ((code = write_pictures(options, &view))) return code;
   ShadowPrice price, *shown = NULL;
-  if (options->budget >= 0 && !options->quiet) price = find_shadow_price(planning, &view), shown = &price;
+  bool told = !options->quiet || options->report_output;
+  if (options->budget >= 0 && told) price = find_shadow_price(planning, &view), shown = &price;
+  if ((code = write_pictures(planning, &view, shown))) return code;
   if (options->json)
     fputs(plan_report_json(options->arena, &view, shown), stdout);
   else if (!options->quiet && !(options->plan_output && string_equal(options->plan_output, "-")) &&

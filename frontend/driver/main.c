@@ -14,20 +14,16 @@ static const Command commands[] = {
      1, 1 << 20, format_command},
     {"compile", "MODEL.rp -o PROGRAM",
      "Compiles a model to a program that trains it, or writes the C source, the graphs or the planner's graph file.",
-     "output define emit target arch tf32 memory-budget strategy device cost profile planner solver-nodes solver-time plan-out "
-     "plan-in dot "
-     "dot-detail svg dump cc "
-     "cflags quiet verbose",
+     "output define emit target arch tf32 memory-budget strategy device cost profile planner solver-nodes solver-time "
+     "plan-out plan-in dot dot-detail svg report points dump cc cflags quiet verbose",
      1, 1, compile_command},
     {"plan", "MODEL.rp|GRAPH.json", "Decides what to keep and what to recompute within a budget, and says why.",
-     "define target arch memory-budget strategy device cost profile planner solver-nodes solver-time plan-out plan-in dot "
-     "dot-detail svg json "
-     "quiet "
-     "verbose",
+     "define target arch memory-budget strategy device cost profile planner solver-nodes solver-time plan-out plan-in "
+     "dot dot-detail svg report points json quiet verbose",
      1, 1, plan_command},
     {"sweep", "MODEL.rp|GRAPH.json", "The curve of budget against time for every strategy.",
-     "define target arch memory-budget device cost profile planner solver-nodes solver-time points csv svg json quiet", 1, 1,
-     sweep_command},
+     "define target arch memory-budget device cost profile planner solver-nodes solver-time points csv svg json quiet",
+     1, 1, sweep_command},
     {"device", "[NAME]", "Prints a device description, the names of all, or (--measure) measures this machine.",
      "measure output", 0, 1, device_command},
     {"verify", "MODEL.rp",

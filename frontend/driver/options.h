@@ -36,7 +36,7 @@ typedef struct Options {
   double solver_seconds;        /* 0: no limit */
   int64_t solver_nodes;         /* 0: the planner's default */
   const char *plan_output, *plan_input, *csv_output;
-  const char *dot_output, *svg_output; /* pictures; NULL: not asked for */
+  const char *dot_output, *svg_output, *report_output; /* pictures; NULL: not asked for */
   Detail dot_detail;
   int64_t points;          /* sweep: budgets */
   int64_t elements, steps; /* verify */

@@ -30,16 +30,22 @@ PlanView view_of_compilation(const Compilation *compilation) {
   return view;
 }
 
+Planning planning_of_compilation(const Options *options, const Compilation *compilation) {
+  return (Planning){.options = options,
+                    .name = compilation->module->name,
+                    .graph = compilation->checkpoint->problem->plan_graph,
+                    .keep_all = compilation->checkpoint->keep_all,
+                    .compilation = compilation};
+}
+
 static Planning *open_model(const Options *options, Planning *planning, int *code) {
   Options unlimited = *options;
   unlimited.budget = -1;
   Module *module = load_module(options, code);
   if (!module) return NULL;
-  planning->compilation = compile_for_target(&unlimited, module, code);
-  if (!planning->compilation) return NULL;
-  planning->name = module->name;
-  planning->graph = planning->compilation->checkpoint->problem->plan_graph;
-  planning->keep_all = planning->compilation->checkpoint->keep_all;
+  const Compilation *compilation = compile_for_target(&unlimited, module, code);
+  if (!compilation) return NULL;
+  *planning = planning_of_compilation(options, compilation);
   return planning;
 }
 

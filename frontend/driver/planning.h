@@ -11,8 +11,8 @@ typedef struct Planning {
   const char *name;
   const PlanGraph *graph;
   const Plan *keep_all;
-  const Plan *incumbent;    /* --plan-in, or NULL */
-  Compilation *compilation; /* of a model; NULL for a graph file */
+  const Plan *incumbent;          /* --plan-in, or NULL */
+  const Compilation *compilation; /* of a model; NULL for a graph file */
 } Planning;
 
 /* Reads the file of the options: a model (.rp) or a graph file. NULL after errors were reported, with the exit code. */
@@ -21,6 +21,8 @@ Planning *open_planning(const Options *options, int *code);
 PlanView solve_planning(Planning *planning, int64_t budget, PlanStrategy strategy, const Plan *incumbent);
 /* There is a plan, within the budget after packing. */
 bool planning_fits(const PlanView *view);
+/* The planning of a model that has been compiled for the options' budget already. */
+Planning planning_of_compilation(const Options *options, const Compilation *compilation);
 /* What a compilation's checkpoint pass decided. */
 PlanView view_of_compilation(const Compilation *compilation);
 
