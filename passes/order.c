@@ -3,8 +3,10 @@
  * A node depends on those that make what it reads and, when it overwrites a persistent, on all that read the old value.
  * Forward and backward nodes keep their place. Updates (nodes of the update phase, and all that overwrite) run as soon
  * as the last node that they depend on has run, but behind all that is forward, so that gradients die early. Update
- * nodes that no gradient reaches (learning rates and the like) run just before the first node that reads them. With
- * accumulation the update phase is a program of its own behind the micro-step and keeps its place as a whole. */
+ * nodes that no gradient reaches (learning rates and the like) run just before the first node that reads them. States
+ * that a `recompute` block reads are overwritten at the end of the micro-step, since what is played again must see the
+ * old value. With accumulation the update phase is a program of its own behind the micro-step and keeps its place as a
+ * whole. */
 #include "passes/facts.h"
 #include "passes/passes.h"
 #include "passes/schedule.h"
@@ -19,6 +21,7 @@ typedef struct Scheduler {
   NodeList *successors; /* per node */
   int *missing;         /* per node: nodes that it depends on and that have not run */
   bool *early, *lazy, *done;
+  bool *held;     /* per node: overwrites what the backward pass reads again; runs at the end of the micro-step */
   NodeList ready; /* early nodes without missing ones, ascending from `next_ready` on */
   int64_t next_ready;
   NodeList order;
@@ -156,6 +159,37 @@ static void mark_early(Scheduler *s) {
   }
 }
 
+/* Does a node that is to be played again read the storage? Its clone must see the value from before the step. */
+static bool is_read_again(const Scheduler *s, int storage) {
+  for (NodeId id = 0; id < s->graph->nodes.count; id++) {
+    const Node *node = graph_node(s->graph, id);
+    bool again = false, reads = false;
+    for (int i = 0; i < node->output_count && !node_is_view(node); i++)
+      again = again || graph_value(s->graph, node->outputs[i])->recompute_block > 0;
+    for (int i = 0; i < node->input_count && again; i++)
+      reads = reads || (node->inputs[i] != NO_VALUE && storage_of(s, node->inputs[i]) == storage);
+    if (reads) return true;
+  }
+  return false;
+}
+
+static void hold_writers(Scheduler *s) {
+  for (NodeId id = 0; id < s->graph->nodes.count; id++) {
+    const Node *node = graph_node(s->graph, id);
+    for (int i = 0; i < node->write_count && node->phase == PHASE_FORWARD; i++)
+      s->held[id] = s->held[id] || is_read_again(s, storage_of(s, node->writes[i]));
+    s->missing[id] += s->held[id];
+  }
+}
+
+static void release_writers(Scheduler *s) {
+  for (NodeId id = 0; id < s->graph->nodes.count; id++) {
+    if (s->held[id] && --s->missing[id] == 0) make_ready(s, id);
+    s->held[id] = false;
+  }
+  run_ready(s);
+}
+
 static void end_forward(Scheduler *s) {
   for (NodeId id = 0; id < s->graph->nodes.count; id++)
     if (waits_for_forward(s, id) && --s->missing[id] == 0) make_ready(s, id);
@@ -165,12 +199,14 @@ static void end_forward(Scheduler *s) {
 static void run_in_order(Scheduler *s) {
   const Graph *graph = s->graph;
   mark_early(s);
-  bool forward = true;
+  hold_writers(s);
+  bool forward = true, update_program = graph->module->training.accumulate > 1;
   for (NodeId id = 0; id < graph->nodes.count; id++) {
     const Node *node = graph_node(graph, id);
     if (node_is_view(node)) continue;
     if (forward && node->phase != PHASE_FORWARD) end_forward(s);
     forward = forward && node->phase == PHASE_FORWARD;
+    if (update_program && node->phase == PHASE_UPDATE) release_writers(s);
     if (s->done[id] || s->lazy[id]) continue;
     if (s->missing[id])
       s->early[id] = true; /* waits for an update that waits in turn; follows it at once */
@@ -178,6 +214,7 @@ static void run_in_order(Scheduler *s) {
       run_node(s, id);
     run_ready(s);
   }
+  release_writers(s);
   for (NodeId id = 0; id < graph->nodes.count; id++) /* lazy ones that are only logged */
     if (s->lazy[id] && !s->done[id]) run_node(s, id);
   for (NodeId id = 0; id < graph->nodes.count; id++)
@@ -194,6 +231,7 @@ Schedule *order_graph(Graph *graph, const StorageTable *table, MemoryArena *aren
   s.early = NEW_ARRAY(s.scratch, bool, graph->nodes.count);
   s.lazy = NEW_ARRAY(s.scratch, bool, graph->nodes.count);
   s.done = NEW_ARRAY(s.scratch, bool, graph->nodes.count);
+  s.held = NEW_ARRAY(s.scratch, bool, graph->nodes.count);
   for (int64_t i = 0; i < table->storages.count; i++) s.producers[i] = table->storages.items[i].producer;
   find_dependences(&s);
   check_programs(&s);
