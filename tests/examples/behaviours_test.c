@@ -1,6 +1,6 @@
 /* Small models with known right values, in the interpreter after all passes and as compiled programs. Each entry of
  * behaviours.json names a model, what it is fed per micro-step, and what must come out: the loss of each step, outputs
- * and gradients of the first, weights and states after the last. */
+ * and gradients of the first, weights and states after the last; or a part of the message about a fault of the data. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +77,7 @@ static bool interpret_entry(const json_t *entry) {
   ModelRun *run = model_run_create(arena, model_of(arena, entry), NULL, 0, EVAL_F32);
   assert_non_null(run);
   const json_t *losses = json_object_get(entry, "losses");
-  bool same = true, fault = json_is_true(json_object_get(entry, "fault"));
+  bool same = true, fault = json_object_get(entry, "fault") != NULL;
   int64_t micro_steps = json_integer_value(json_object_get(entry, "steps")) * run->module->training.accumulate;
   for (int64_t micro = 0; micro < micro_steps; micro++) {
     feed(run, entry, (size_t)micro);
@@ -196,6 +196,12 @@ static size_t records_of(const ModelRun *run) {
   return type->rank ? (size_t)type->dims[0] : 1;
 }
 
+static void expect_message(MemoryArena *arena, const char *path, const char *part) {
+  int64_t length;
+  const char *error, *text = file_read(arena, path, &length, &error);
+  if (!text || !strstr(text, part)) fail_msg("expected a message with '%s', found: %s", part, text);
+}
+
 static bool run_entry(const json_t *entry) {
   MemoryArena *arena = memory_arena_create();
   Files files = name_files(arena);
@@ -205,8 +211,10 @@ static bool run_entry(const json_t *entry) {
   assert_int_equal(compile_model(arena, model_of(arena, entry), files.program, NULL), EXIT_OK);
   int code = run_program(arena, &files, entry);
   bool same = true;
-  if (json_is_true(json_object_get(entry, "fault"))) {
+  const char *fault = json_string_value(json_object_get(entry, "fault"));
+  if (fault) {
     assert_int_equal(code, EXIT_SOURCE_ERROR);
+    expect_message(arena, files.errors, fault);
   } else {
     assert_int_equal(code, EXIT_OK);
     same = match_losses(arena, entry, files.log);
