@@ -39,23 +39,24 @@ CudaOptions cuda_default_options(void) { return (CudaOptions){4, {80, 86, 89, 90
 
 /* ---- workspace ---- */
 
-/* cuBLAS divides long inner products and adds the parts: room for that many results, within what it can use. */
-static int64_t product_workspace(const CudaOptions *options, const Type *result) {
-  enum { PARTS = 32, LEAST = 16 << 10, ALIGNMENT = 256 };
+/* cuBLAS divides long inner products and adds the parts: room for the parts of PART elements each, from the least that
+ * it never refuses to the most that it uses. */
+static int64_t product_workspace(const CudaOptions *options, const Type *result, int64_t inner) {
+  enum { PART = 256, LEAST = 16 << 10, ALIGNMENT = 256 };
   int64_t most = 0, wanted;
   for (int i = 0; i < options->count; i++) {
     int64_t bytes = rp_cuda_workspace_bytes(options->architectures[i]);
     if (bytes > most) most = bytes;
   }
-  if (!checked_multiply(type_bytes(result), PARTS, &wanted) || wanted > most) return most;
+  if (!checked_multiply(type_bytes(result), divide_up(inner, PART), &wanted) || wanted > most) return most;
   return align_size(wanted < LEAST ? LEAST : wanted, ALIGNMENT);
 }
 
 int64_t cuda_workspace(const void *context, const Graph *graph, const Node *node) {
   switch (op_kind(node->op)) {
     case KIND_CONTRACTION: {
-      const Type *result = value_type(graph, node->outputs[0]);
-      return result->dtype == F32 ? product_workspace(context, result) : 0;
+      const Type *result = value_type(graph, node->outputs[0]), *left = value_type(graph, node->inputs[0]);
+      return result->dtype == F32 ? product_workspace(context, result, left->dims[left->rank - 1]) : 0;
     }
     case KIND_REDUCTION:
       return cuda_reduction_workspace(graph, node);
