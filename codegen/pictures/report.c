@@ -1,6 +1,8 @@
 /* codegen/pictures/report.c - the HTML report. */
 #include "codegen/pictures/report.h"
 
+#include <stdlib.h>
+
 #include "codegen/pictures/report_style.h"
 
 static void append_figure(Text *html, const char *name, const char *value, const char *detail) {
@@ -73,6 +75,13 @@ static void append_anatomy(Text *html, const Picture *picture) {
 
 /* ---- the page ---- */
 
+/* Is the picture of `dot` narrow enough to be scaled to the page and still be read? */
+static bool fits_page(const char *svg) {
+  enum { WIDEST_POINTS = 1300 };
+  const char *width = strstr(svg, "width=\"");
+  return width && atof(width + strlen("width=\"")) <= WIDEST_POINTS;
+}
+
 static void append_graph(Text *html, const Report *report) {
   text_append(html, "<h2 id=\"graph\">Graph</h2>\n");
   if (!report->graph) {
@@ -83,8 +92,8 @@ static void append_graph(Text *html, const Report *report) {
   text_append(
       html,
       "<p class=\"soft\">Forward runs downwards, backward upwards beside it. Arrows are as wide as the bytes they "
-      "hand on; point at a box for more.</p>\n<div class=\"scroll tall drawing\">%s</div>\n",
-      report->graph);
+      "hand on; point at a box for more.</p>\n<div class=\"scroll tall drawing%s\">%s</div>\n",
+      fits_page(report->graph) ? " fits" : "", report->graph);
 }
 
 static void append_head(Text *html, const Report *report) {

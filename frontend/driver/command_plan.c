@@ -22,7 +22,7 @@ int report_plan_faults(const Options *options, const Compilation *compilation) {
   return view.answer.exit;
 }
 
-static int fail_planning(const Options *options, const PlanView *view) {
+int fail_planning(const Options *options, const PlanView *view) {
   if (view->answer.exit == EXIT_BUDGET_INFEASIBLE || view->answer.plan) {
     print_infeasible(stderr, options->arena, view);
     return EXIT_BUDGET_INFEASIBLE;

@@ -8,6 +8,7 @@ int check_command(const Options *options);
 int format_command(const Options *options);
 int compile_command(const Options *options);
 int plan_command(const Options *options);
+int explain_command(const Options *options);
 int sweep_command(const Options *options);
 int device_command(const Options *options);
 int verify_command(const Options *options);

@@ -23,6 +23,8 @@ PlanView solve_planning(Planning *planning, int64_t budget, PlanStrategy strateg
 bool planning_fits(const PlanView *view);
 /* The planning of a model that has been compiled for the options' budget already. */
 Planning planning_of_compilation(const Options *options, const Compilation *compilation);
+/* command_plan.c: says on stderr why nothing fits, or why no plan was found; returns the exit code. */
+int fail_planning(const Options *options, const PlanView *view);
 /* What a compilation's checkpoint pass decided. */
 PlanView view_of_compilation(const Compilation *compilation);
 
