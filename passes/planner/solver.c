@@ -21,12 +21,14 @@ enum {
   ILP_NODES = 2000,      /* branch-and-bound nodes by default */
   ILP_WORK = 10000000,   /* rows x simplex iterations */
   BOUND_WORK = 20000000, /* the same for each lower bound */
-  LARGE_GRAPH = 2000,    /* nodes: only the simplest bound beyond */
+  BOUND_SIZE = 4000,     /* phases x forward nodes of the sharper lower bounds */
   HUGE_GRAPH = 10000     /* nodes: neither programs nor nested recomputation, whose set-up is quadratic */
 };
 
 /* A gap that no longer matters: a hundredth of a per cent of the step. */
 static const double default_gap = 1e-4;
+/* Below this gap the integer program, slow on large graphs with loose budgets, is not worth its time. */
+static const double worthwhile_gap = 5e-4;
 
 typedef struct Solver {
   MemoryArena *arena;
@@ -179,12 +181,13 @@ static void try_ilp(Solver *solver) {
 
 /* The phase bounds in ascending sharpness; large graphs get fewer phases. */
 static void start_bounds(Solver *solver) {
-  if (is_huge(solver)) return;
   static const int32_t phases[] = {1, 8, 24};
+  if (is_huge(solver)) return;
+  int32_t count = 1;
+  while (count < 3 && (int64_t)phases[count] * solver->graph->first_stage <= BOUND_SIZE) count++;
   BoundOptions options = {.budget = solver->options->budget, .nodes = ILP_NODES, .work = BOUND_WORK};
   options.target = HUGE_VAL;
-  solver->bounds =
-      bound_process_start(solver->graph, &options, phases, solver->graph->nodes.count > LARGE_GRAPH ? 1 : 3);
+  solver->bounds = bound_process_start(solver->graph, &options, phases, count);
 }
 
 static void take_bound(Solver *solver) {
@@ -218,7 +221,7 @@ static void improve(Solver *solver) {
   for (uint64_t round = 1; round <= SEARCH_ROUNDS && idle < 3 && !done(solver); round++) {
     double before = best_cost(solver);
     try_search(solver, solver->options->budget, round, heats[round % 5]);
-    if (round == 2 && !done(solver) && !is_huge(solver)) try_ilp(solver);
+    if (round == 2 && !done(solver) && !is_huge(solver) && gap_of(solver) > worthwhile_gap) try_ilp(solver);
     if (round == 1 || round == 2 || round == 4) take_bound(solver);
     if (solver->result.proven_infeasible) break;
     idle = best_cost(solver) < before || !solver->result.best ? 0 : idle + 1;
