@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "codegen/cuda.h"
 
@@ -55,11 +56,19 @@ static void *open_in(MemoryArena *arena, const char *folder, const char *subfold
   return dlopen(memory_format(arena, "%s%s/libnvrtc.so.13", folder, subfolder), RTLD_NOW | RTLD_LOCAL);
 }
 
+/* In the folder that REPRISE_CUDA_PATH names, the library is the one that is meant. */
+static const char *named_library(MemoryArena *arena) {
+  const char *folder = getenv("REPRISE_CUDA_PATH");
+  char *path = memory_format(arena, "%s/libnvrtc.so.13", folder ? folder : "");
+  return folder && *folder && access(path, F_OK) == 0 ? path : NULL;
+}
+
 static void *open_library(MemoryArena *arena) {
   static const char *const subfolders[] = {"/lib64", "/lib", "/targets/x86_64-linux/lib"};
   const char *toolkits[] = {getenv("CUDA_PATH"), getenv("CUDA_HOME"), "/usr/local/cuda", "/opt/cuda"};
-  void *handle = open_in(arena, getenv("REPRISE_CUDA_PATH"), "");
-  if (!handle) handle = dlopen("libnvrtc.so.13", RTLD_NOW | RTLD_LOCAL);
+  const char *named = named_library(arena);
+  if (named) return dlopen(named, RTLD_NOW | RTLD_LOCAL);
+  void *handle = dlopen("libnvrtc.so.13", RTLD_NOW | RTLD_LOCAL);
   for (size_t i = 0; i < sizeof toolkits / sizeof *toolkits; i++)
     for (size_t k = 0; k < sizeof subfolders / sizeof *subfolders && !handle; k++)
       handle = open_in(arena, toolkits[i], subfolders[k]);
@@ -69,6 +78,8 @@ static void *open_library(MemoryArena *arena) {
 static bool load_library(Compiler *c) {
   Nvrtc *nvrtc = &c->nvrtc;
   nvrtc->handle = open_library(c->arena);
+  if (!nvrtc->handle && named_library(c->arena))
+    return fail(c, EXIT_DEVICE, memory_format(c->arena, "cannot load NVRTC: %s", dlerror()));
   if (!nvrtc->handle)
     return fail(c, EXIT_DEVICE,
                 memory_string(c->arena,

@@ -1,0 +1,47 @@
+#!/bin/sh
+# What the CUDA target says when something is missing or wrong, and that it then writes nothing.
+#
+#     errors.sh REPRISE EXAMPLES FOLDER       FOLDER has a libnvrtc.so.13 that fails as FAKE_NVRTC says
+set -eu
+reprise=$1 examples=$2 fake=$3
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+mkdir broken
+echo text >broken/libnvrtc.so.13
+
+# expect NAME EXIT-CODE TEXT OPTION...: compiling trace.rp ends so, says so, and leaves no program
+expect() {
+  name=$1 wanted=$2 text=$3 code=0
+  shift 3
+  "$reprise" compile "$examples/trace.rp" "$@" -o program >output 2>&1 || code=$?
+  [ -n "$text" ] || echo >>output
+  if [ $code != "$wanted" ] || ! grep -q -e "$text" output; then
+    echo "FAILED: $name: exit code $code, expected $wanted and '$text':" >&2
+    cat output >&2
+    exit 1
+  fi
+  if [ $code != 0 ] && [ -e program ]; then
+    echo "FAILED: $name left a program" >&2
+    exit 1
+  fi
+  rm -f program
+}
+
+expect 'target' 2 'expected cpu or cuda' --target=tpu
+expect 'architecture' 2 'expected architectures such as' --target=cuda --arch=hopper
+expect 'no architecture' 2 'expected architectures such as' --target=cuda --arch=
+expect 'architecture of the host' 2 'goes with --target=cuda' --arch=sm_90
+expect 'tf32 on the host' 2 'goes with --target=cuda' --tf32
+expect 'kernels of the host' 2 'goes with --target=cuda' --emit=cu
+
+export REPRISE_CUDA_PATH=$folder/broken
+expect 'broken NVRTC' 7 'cannot load NVRTC: .*broken/libnvrtc.so.13' --target=cuda
+expect 'source without NVRTC' 0 '' --target=cuda --emit=cu
+
+export REPRISE_CUDA_PATH=$fake
+FAKE_NVRTC=spill expect 'spill' 0 "trace.rp:[0-9]*:[0-9]*: warning: kernel '.*' spills 64 bytes .*sm_90" --target=cuda \
+  --arch=sm_90 --emit=ptx
+FAKE_NVRTC=error expect 'refused source' 70 "trace.rp:[0-9]*:[0-9]*: error: NVRTC refuses kernel" --target=cuda
+FAKE_NVRTC=option expect 'unknown architecture' 7 'does not compile for sm_999' --target=cuda --arch=sm_999
+FAKE_NVRTC=empty expect 'no code' 70 'NVRTC gives no code for sm_90' --target=cuda --arch=sm_90
