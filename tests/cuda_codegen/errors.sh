@@ -40,7 +40,7 @@ expect 'broken NVRTC' 7 'cannot load NVRTC: .*broken/libnvrtc.so.13' --target=cu
 expect 'source without NVRTC' 0 '' --target=cuda --emit=cu
 
 export REPRISE_CUDA_PATH=$fake
-FAKE_NVRTC=spill expect 'spill' 0 "trace.rp:[0-9]*:[0-9]*: warning: kernel '.*' spills 64 bytes .*sm_90" --target=cuda \
+FAKE_NVRTC=spill expect 'spill' 0 "trace.rp:[0-9]*:[0-9]*: warning: kernel '.*spills 64 bytes of registers on sm_90" --target=cuda \
   --arch=sm_90 --emit=ptx
 FAKE_NVRTC=error expect 'refused source' 70 "trace.rp:[0-9]*:[0-9]*: error: NVRTC refuses kernel" --target=cuda
 FAKE_NVRTC=option expect 'unknown architecture' 7 'does not compile for sm_999' --target=cuda --arch=sm_999
