@@ -32,9 +32,10 @@ typedef struct Annealer {
   bool *input_ends, *output_used; /* flattened flags per run */
   int32_t *first_input, *first_output;
   bool *wanted;          /* by storage */
+  bool constrained;      /* the source says of some storage that it is to be recomputed */
+  bool violated;         /* the set measured last holds such a storage into the backward pass */
   bool *live_here;       /* by storage: a later read of the current instance at the position looked at */
   int32_t *latest_stage; /* by node: last stage before which it may run again */
-  int32_t *last_event;   /* by storage: position of the last event at or before the one looked at */
   double *weights;       /* scratch of the choice of a gap */
   int32_t *candidates;
   int32_t *candidate_stage;
@@ -106,6 +107,17 @@ static void lay_out(Annealer *annealer, const KeyList *set) {
   annealer->length = length;
 }
 
+static bool holds_constrained(const Annealer *annealer) {
+  const PlanGraph *graph = annealer->graph;
+  for (int64_t s = 0; s < graph->storages.count; s++) {
+    const PlanStorage *storage = &graph->storages.items[s];
+    if (storage->decision == PLAN_RECOMPUTE && storage->producer < graph->first_stage && !storage->result &&
+        annealer->wanted[s])
+      return true;
+  }
+  return false;
+}
+
 /* Backwards: which reads end an instance, which outputs are wanted. Recomputations that nobody wants vanish from the
  * sequence (and later from the set). */
 static void find_uses(Annealer *annealer) {
@@ -114,8 +126,11 @@ static void find_uses(Annealer *annealer) {
   int32_t inputs = 0, outputs = 0;
   for (int64_t s = 0; s < graph->storages.count; s++)
     wanted[s] = graph->storages.items[s].result || graph->storages.items[s].persistent;
+  annealer->violated = false;
   for (int64_t k = annealer->length - 1; k >= 0; k--) {
     const PlanNode *node = &graph->nodes.items[annealer->sequence[k]];
+    if (annealer->constrained && !annealer->again[k] && annealer->sequence[k] == graph->first_stage - 1)
+      annealer->violated = holds_constrained(annealer);
     bool useful = !annealer->again[k];
     annealer->first_output[k] = outputs;
     annealer->first_input[k] = inputs;
@@ -204,10 +219,8 @@ static int64_t measure(Annealer *annealer, KeyList *set, double *cost) {
  * not count. The sequence must be that of the set looked at. */
 static void look_at(Annealer *annealer, int64_t position) {
   const PlanGraph *graph = annealer->graph;
-  for (int64_t s = 0; s < graph->storages.count; s++) {
+  for (int64_t s = 0; s < graph->storages.count; s++)
     annealer->live_here[s] = graph->storages.items[s].result || graph->storages.items[s].persistent;
-    annealer->last_event[s] = -1;
-  }
   for (int64_t k = annealer->length - 1; k > position; k--) {
     if (annealer->sequence[k] < 0) continue;
     const PlanNode *node = &graph->nodes.items[annealer->sequence[k]];
@@ -297,7 +310,7 @@ static bool remove_one(Annealer *annealer, KeyList *set) {
   return true;
 }
 
-/* Removes all recomputations of one stage: what was made for it is held instead. */
+/* Moves a recomputation to a stage near by. */
 static bool shift_one(Annealer *annealer, KeyList *set) {
   if (!set->count) return false;
   int64_t at = random_below(annealer, set->count);
@@ -378,7 +391,6 @@ static Annealer *create_annealer(MemoryArena *arena, const PlanGraph *graph, Run
   annealer->output_used = NEW_ARRAY(arena, bool, outputs + annealer->capacity * most_outputs);
   annealer->wanted = NEW_ARRAY(arena, bool, graph->storages.count);
   annealer->live_here = NEW_ARRAY(arena, bool, graph->storages.count);
-  annealer->last_event = NEW_ARRAY(arena, int32_t, graph->storages.count);
   annealer->candidates = NEW_ARRAY(arena, int32_t, graph->storages.count);
   annealer->candidate_stage = NEW_ARRAY(arena, int32_t, graph->storages.count);
   annealer->weights = NEW_ARRAY(arena, double, graph->storages.count);
@@ -421,6 +433,8 @@ static double mean_cost(const PlanGraph *graph) {
 static void start_from(Annealer *annealer, RunList runs) {
   const LocalSearchOptions *options = annealer->options;
   load_runs(annealer, runs);
+  for (int64_t s = 0; s < annealer->graph->storages.count; s++)
+    annealer->constrained = annealer->constrained || annealer->graph->storages.items[s].decision == PLAN_RECOMPUTE;
   annealer->now_peak = annealer->lowest_peak = measure(annealer, &annealer->now, &annealer->now_cost);
   annealer->best_cost = annealer->now_peak <= options->budget ? annealer->now_cost : HUGE_VAL;
   copy_keys(&annealer->best, &annealer->now);
@@ -436,6 +450,7 @@ static bool anneal(Annealer *annealer, double heat) {
   copy_keys(&annealer->trial, &annealer->now);
   if (!make_move(annealer, &annealer->trial)) return false;
   peak = measure(annealer, &annealer->trial, &cost);
+  if (annealer->violated) return false;
   if (peak < annealer->lowest_peak) {
     annealer->lowest_peak = peak;
     copy_keys(&annealer->lowest, &annealer->trial);

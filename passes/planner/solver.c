@@ -120,7 +120,7 @@ static void raise_bound(Solver *solver, double bound) {
 }
 
 static bool done(Solver *solver) {
-  return should_stop(solver) || (solver->result.best && gap_of(solver) <= fmax(solver->options->gap, default_gap));
+  return should_stop(solver) || (solver->result.best && gap_of(solver) <= default_gap);
 }
 
 /* ---- the solvers ---- */
@@ -269,7 +269,7 @@ static void finish_infeasible(Solver *solver) {
 static const char *why_stopped(const Solver *solver) {
   if (solver->events->interrupted(solver->events->context)) return "interrupted";
   if (solver->timed_out) return "wall-clock limit";
-  if (gap_of(solver) <= fmax(solver->options->gap, default_gap)) return "the gap is small enough";
+  if (gap_of(solver) <= default_gap) return "the gap is small enough";
   return "work limit";
 }
 

@@ -13,7 +13,6 @@ typedef struct SolveOptions {
   int64_t budget;        /* bytes */
   int64_t node_limit;    /* branch-and-bound nodes per integer program; 0: the default */
   double seconds;        /* 0: no wall-clock limit */
-  double gap;            /* stop once (cost - bound) / cost is at most this */
   const Plan *incumbent; /* a valid plan to start from, or NULL */
 } SolveOptions;
 

@@ -211,10 +211,31 @@ static void test_deterministic(void **state) {
   memory_arena_destroy(arena);
 }
 
+/* keep and recompute bind every solver, on small graphs and on those that are searched. */
+static void test_decisions(void **state) {
+  (void)state;
+  for (int length = 8; length <= 48; length += 40) {
+    MemoryArena *arena = memory_arena_create();
+    PlanGraph *graph = chain_graph(arena, length, false, NULL, NULL);
+    graph->storages.items[plan_graph_storage(graph, "h3")].decision = PLAN_KEEP;
+    graph->storages.items[plan_graph_storage(graph, "h5")].decision = PLAN_RECOMPUTE;
+    graph->storages.items[plan_graph_storage(graph, "h6")].decision = PLAN_RECOMPUTE;
+    for (int64_t budget = length / 2; budget <= length + 2; budget += 5) {
+      SolveResult result = solve(arena, graph, budget << 20);
+      int32_t storage;
+      assert_non_null(result.best);
+      check_valid(arena, graph, result.best, budget << 20);
+      assert_true(plan_obeys_decisions(arena, graph, result.best, &storage));
+      assert_true(result.best->cost >= graph->base_cost + 2);
+    }
+    memory_arena_destroy(arena);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain8),        cmocka_unit_test(test_chain8_inplace),
-                                     cmocka_unit_test(test_byte_edges),    cmocka_unit_test(test_long_chain),
-                                     cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_random_chains),
-                                     cmocka_unit_test(test_solvers_alone), cmocka_unit_test(test_deterministic)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_chain8),        cmocka_unit_test(test_chain8_inplace), cmocka_unit_test(test_byte_edges),
+      cmocka_unit_test(test_long_chain),    cmocka_unit_test(test_random_graphs),  cmocka_unit_test(test_random_chains),
+      cmocka_unit_test(test_solvers_alone), cmocka_unit_test(test_deterministic),  cmocka_unit_test(test_decisions)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
