@@ -250,7 +250,7 @@ static void write_edges(DotWriter *writer) {
     bool turned = drawn->kind == EDGE_BACKWARD;
     Agnode_t *tail = writer->nodes[turned ? drawn->to : drawn->from];
     Agnode_t *head = writer->nodes[turned ? drawn->from : drawn->to];
-    Agedge_t *edge = agedge(writer->root, tail, head, memory_format(writer->arena, "e%lld", (long long)i), 1);
+    Agedge_t *edge = agedge(writer->root, tail, head, NULL, 1);
     style_edge(writer, edge, drawn, most);
     if (turned) set(edge, "dir", "back");
     if (drawn->kind == EDGE_SAVED || drawn->kind == EDGE_AGAIN) set(edge, "minlen", "0");
@@ -314,10 +314,62 @@ static char *graph_text(DotWriter *writer) {
   return text;
 }
 
+/* ---- ids ---- */
+
+/* The library's own ids of names are addresses of strings, and clusters are written in the order of ids. These count
+ * names instead (even ids) and objects without one (odd ids), so that the text does not depend on where memory lies. */
+typedef struct IdSource {
+  StringMap names; /* name -> its place in names.keys */
+  uint64_t nameless;
+} IdSource;
+
+static IdSource *id_source; /* of the graph that is being written: the library hands its services nothing of ours */
+
+static void *open_ids(Agraph_t *graph, Agdisc_t *services) {
+  (void)graph, (void)services;
+  return id_source;
+}
+
+static long id_of_name(void *state, int kind, char *name, IDTYPE *id, int create) {
+  IdSource *source = state;
+  (void)kind;
+  if (!name) {
+    if (create) *id = 2 * source->nameless++ + 1;
+    return create;
+  }
+  const int64_t *known = string_map_find(&source->names, name);
+  if (!known && !create) return 0;
+  if (!known) string_map_set(&source->names, name, source->names.count);
+  *id = 2 * (uint64_t)(known ? *known : source->names.count - 1);
+  return 1;
+}
+
+static long accept_id(void *state, int kind, IDTYPE id) {
+  (void)state, (void)kind, (void)id;
+  return 1;
+}
+
+static void release_id(void *state, int kind, IDTYPE id) { (void)state, (void)kind, (void)id; }
+
+static char *name_of_id(void *state, int kind, IDTYPE id) {
+  IdSource *source = state;
+  (void)kind;
+  return id % 2 ? NULL : (char *)(uintptr_t)source->names.keys[id / 2];
+}
+
+static void close_ids(void *state) { (void)state; }
+
+static void register_object(void *state, int kind, void *object) { (void)state, (void)kind, (void)object; }
+
+static Agiddisc_t counted_ids = {open_ids, id_of_name, accept_id, release_id, name_of_id, close_ids, register_object};
+
 char *dot_text(MemoryArena *arena, const Picture *picture, Detail detail) {
   DotWriter writer = {.arena = arena, .clusters = {.arena = arena}};
   writer.drawing = drawing_create(picture, detail);
-  writer.root = agopen((char *)(uintptr_t) "plan", Agdirected, NULL);
+  IdSource ids = {.names = {.arena = arena}};
+  Agdisc_t services = {.id = &counted_ids, .io = &AgIoDisc};
+  id_source = &ids;
+  writer.root = agopen((char *)(uintptr_t) "plan", Agdirected, &services);
   write_head(&writer);
   write_legend(&writer);
   write_boxes(&writer);

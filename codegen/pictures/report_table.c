@@ -49,7 +49,8 @@ void append_storage_table(Text *html, const Picture *picture) {
 bool split_source(MemoryArena *arena, const char *source, const char **path, int *line) {
   const char *column = strrchr(source, ':'), *number = column;
   while (number && number > source && number[-1] != ':') number--;
-  if (!column || number <= source || number == column) return false;
+  if (!column || number - 1 <= source || number == column || !column[1]) return false;
+  if (strspn(column + 1, "0123456789") != strlen(column + 1)) return false;
   char *end;
   long value = strtol(number, &end, 10);
   if (end != column || value < 1 || value > INT32_MAX) return false;
