@@ -5,11 +5,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "passes/planner/memory_limit.h"
 #include "passes/planner/plan_json.h"
 #include "passes/planner/replay.h"
 
@@ -163,23 +163,9 @@ static bool write_files(Client *client) {
   return client->incumbent_file != NULL;
 }
 
-/* AddressSanitizer reserves terabytes of address space, which a limit would forbid. */
-#if defined(__SANITIZE_ADDRESS__)
-static const bool limits_memory = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-static const bool limits_memory = false;
-#else
-static const bool limits_memory = true;
-#endif
-#else
-static const bool limits_memory = true;
-#endif
-
 static _Noreturn void run_child(const char *const *arguments, int output, int64_t memory) {
-  struct rlimit limit = {.rlim_cur = (rlim_t)memory, .rlim_max = (rlim_t)memory};
   setpgid(0, 0);
-  if (limits_memory) setrlimit(RLIMIT_AS, &limit);
+  limit_address_space(memory);
   signal(SIGINT, SIG_DFL);
   dup2(output, STDOUT_FILENO);
   execv("/bin/sh", (char *const *)arguments);

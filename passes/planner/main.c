@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "ir/diagnostics.h"
 #include "passes/planner/json_text.h"
+#include "passes/planner/memory_limit.h"
 #include "passes/planner/replay.h"
 #include "passes/planner/solver.h"
 #include "passes/planner/strategies.h"
@@ -195,14 +195,9 @@ static int run_ilp(Stream *stream, const Arguments *arguments) {
   return emit_end(stream, &result);
 }
 
-static void limit_memory(int64_t bytes) {
-  struct rlimit limit = {.rlim_cur = (rlim_t)bytes, .rlim_max = (rlim_t)bytes};
-  if (bytes) setrlimit(RLIMIT_AS, &limit);
-}
-
 int main(int count, char **values) {
   Arguments arguments = read_arguments(count, values);
-  limit_memory(arguments.memory);
+  limit_address_space(arguments.memory);
   struct sigaction action = {.sa_handler = on_interrupt};
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
