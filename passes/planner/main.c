@@ -203,7 +203,8 @@ int main(int count, char **values) {
   sigaction(SIGTERM, &action, NULL);
   MemoryArena *arena = memory_arena_create();
   Stream stream = {.arena = arena, .graph = plan_graph_read(arena, arguments.graph)};
-  int status = EXIT_SOURCE_ERROR;
+  bool readable = string_equal(arguments.graph, "-") || access(arguments.graph, R_OK) == 0;
+  int status = readable ? EXIT_SOURCE_ERROR : EXIT_IO;
   if (stream.graph)
     status = arguments.strategy == PLAN_STRATEGY_ILP ? run_ilp(&stream, &arguments) : run_simple(&stream, &arguments);
   diag_print(stderr, false);
