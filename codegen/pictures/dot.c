@@ -112,6 +112,8 @@ static void label_summary(DotWriter *writer, Text *label, const DrawnNode *box) 
   long long runs = (long long)(box->runs / box->times);
   text_append(label, "%s\\n%lld run%s, ", words[box->class], runs, runs == 1 ? "" : "s");
   append_cost(writer, label, box);
+  if (box->class == RUN_UPDATE)
+    text_append(label, "\\nreads %s of gradients", format_bytes(picture->arena, writer->drawing->gradient_bytes));
   for (int fate = 0; fate < FATE_OTHER; fate++)
     if (box->bytes[fate] && box->class == RUN_FORWARD)
       text_append(label, "\\n%s %s", fate_name((Fate)fate),
@@ -131,7 +133,8 @@ static char *box_tooltip(DotWriter *writer, const DrawnNode *box) {
   text_append(&text, "%s", label_text(writer->arena, node->id));
   if (node->module && *node->module) text_append(&text, " in %s", label_text(writer->arena, node->module));
   if (node->source) text_append(&text, ", %s", label_text(writer->arena, node->source));
-  text_append(&text, ": %s in %lld runs", format_bytes_exact(writer->arena, all_bytes(box)), (long long)box->runs);
+  text_append(&text, ": %s in %lld run%s", format_bytes_exact(writer->arena, all_bytes(box)), (long long)box->runs,
+              box->runs == 1 ? "" : "s");
   return memory_string(writer->arena, text_bytes(&text));
 }
 
@@ -258,43 +261,56 @@ static void write_edges(DotWriter *writer) {
   }
 }
 
-static void write_legend(DotWriter *writer) {
+/* Title and legend are the label of the graph, which takes no part in the layout. */
+static void write_label(DotWriter *writer) {
   static const struct {
     const char *text;
     const Look *look;
-  } rows[] = {{"kept until the backward pass", &fate_looks[FATE_KEPT]},
-              {"recomputed", &fate_looks[FATE_RECOMPUTED]},
-              {"freed early", &fate_looks[FATE_FREED]},
-              {"clone: played again", &class_looks[RUN_CLONE]},
-              {"backward", &class_looks[RUN_BACKWARD]},
-              {"update", &class_looks[RUN_UPDATE]}};
-  enum { ROWS = sizeof rows / sizeof *rows };
-  Agraph_t *legend = new_cluster(writer, writer->root, "Legend (width of arrows: bytes)");
-  Agnode_t *above = NULL;
-  for (int i = 0; i < ROWS; i++) {
-    Agnode_t *node = agnode(legend, memory_format(writer->arena, "legend%d", i), 1);
-    set(node, "label", rows[i].text);
-    set_look(node, rows[i].look);
-    if (above) set(agedge(writer->root, above, node, NULL, 1), "style", "invis");
-    above = node;
-  }
+  } cells[] = {{"box: kept", &fate_looks[FATE_KEPT]},
+               {"hexagon: recomputed", &fate_looks[FATE_RECOMPUTED]},
+               {"ellipse: freed early", &fate_looks[FATE_FREED]},
+               {"dashed: clone, played again", &class_looks[RUN_CLONE]},
+               {"rounded: backward", &class_looks[RUN_BACKWARD]},
+               {"folder: update", &class_looks[RUN_UPDATE]}};
+  enum { CELLS = sizeof cells / sizeof *cells };
+  Text label = {.arena = writer->arena};
+  text_append(
+      &label,
+      "<TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"4\"><TR><TD COLSPAN=\"%d\" ALIGN=\"LEFT\">%s</TD></TR><TR>",
+      CELLS + 1, escape_markup(writer->arena, picture_title(writer->drawing->picture)));
+  for (int i = 0; i < CELLS; i++)
+    text_append(&label, "<TD BGCOLOR=\"%s\"><FONT POINT-SIZE=\"10\" COLOR=\"#1f2430\">%s</FONT></TD>",
+                cells[i].look->fill, cells[i].text);
+  text_append(&label, "<TD><FONT POINT-SIZE=\"10\">arrows: wide for many bytes</FONT></TD></TR></TABLE>");
+  char *html = agstrdup_html(writer->root, (char *)(uintptr_t)text_bytes(&label));
+  set(writer->root, "label", html);
+  agstrfree(writer->root, html);
 }
 
 static void write_head(DotWriter *writer) {
-  static const char *const defaults[][3] = {{"graph", "linelength", "0"},      {"graph", "rankdir", "TB"},
-                                            {"graph", "labelloc", "t"},        {"graph", "fontname", "Helvetica"},
-                                            {"graph", "fontsize", "14"},       {"graph", "nodesep", "0.15"},
-                                            {"graph", "ranksep", "0.3"},       {"graph", "style", "rounded"},
-                                            {"graph", "color", "#b0b0b0"},     {"graph", "label", ""},
-                                            {"node", "fontname", "Helvetica"}, {"node", "fontsize", "10"},
-                                            {"node", "margin", "0.08,0.04"},   {"node", "height", "0.2"},
-                                            {"edge", "arrowsize", "0.6"},      {"edge", "fontname", "Helvetica"}};
+  static const char *const defaults[][3] = {{"graph", "linelength", "0"},
+                                            {"graph", "rankdir", "TB"},
+                                            {"graph", "labelloc", "t"},
+                                            {"graph", "labeljust", "l"},
+                                            {"graph", "fontname", "Helvetica"},
+                                            {"graph", "fontsize", "14"},
+                                            {"graph", "nodesep", "0.15"},
+                                            {"graph", "ranksep", "0.3"},
+                                            {"graph", "style", "rounded"},
+                                            {"graph", "color", "#b0b0b0"},
+                                            {"graph", "label", ""},
+                                            {"node", "fontname", "Helvetica"},
+                                            {"node", "fontsize", "10"},
+                                            {"node", "margin", "0.08,0.04"},
+                                            {"node", "height", "0.2"},
+                                            {"edge", "arrowsize", "0.6"},
+                                            {"edge", "fontname", "Helvetica"}};
   for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
     int kind = defaults[i][0][0] == 'g' ? AGRAPH : defaults[i][0][0] == 'n' ? AGNODE : AGEDGE;
     agattr(writer->root, kind, (char *)(uintptr_t)defaults[i][1], (char *)(uintptr_t)defaults[i][2]);
   }
   const Picture *picture = writer->drawing->picture;
-  set(writer->root, "label", label_text(writer->arena, picture_title(picture)));
+  write_label(writer);
   if (picture->budget >= 0) set_size(writer, writer->root, "budget", picture->budget);
   set_size(writer, writer->root, "peak", picture->plan->peak);
   set_size(writer, writer->root, "keep_all_peak", picture->keep_all->peak);
@@ -371,7 +387,6 @@ char *dot_text(MemoryArena *arena, const Picture *picture, Detail detail) {
   id_source = &ids;
   writer.root = agopen((char *)(uintptr_t) "plan", Agdirected, &services);
   write_head(&writer);
-  write_legend(&writer);
   write_boxes(&writer);
   write_edges(&writer);
   char *text = graph_text(&writer);

@@ -90,6 +90,10 @@ static void add_edge(EdgeIndex *edges, int32_t from, int32_t to, EdgeKind kind, 
   Drawing *drawing = edges->drawing;
   const PlanStorage *what = storage < 0 ? NULL : &drawing->picture->graph->storages.items[storage];
   if (from == to) return;
+  if (kind == EDGE_UPDATE && drawing->detail != DETAIL_FULL) {
+    drawing->gradient_bytes += what ? what->bytes : 0;
+    return;
+  }
   char key[64];
   snprintf(key, sizeof key, "%d %d %d", from, to, kind);
   const int64_t *known = string_map_find(&edges->index, key);

@@ -48,6 +48,8 @@ typedef struct Drawing {
   ARRAY(Unit) units;
   ARRAY(DrawnNode) nodes;
   ARRAY(DrawnEdge) edges;
+  int64_t
+      gradient_bytes;   /* that the one box of updates reads: below full detail it has no arrows, they would hide all */
   int32_t *node_of_run; /* drawn node per run of picture->planned */
 } Drawing;
 

@@ -124,7 +124,6 @@ typedef struct Sums {
 static Sums sum_boxes(Agraph_t *graph) {
   Sums sums = {0};
   for (Agnode_t *node = agfstnode(graph); node; node = agnxtnode(graph, node)) {
-    if (string_starts(agnameof(node), "legend")) continue;
     sums.cost += number_of(node, "cost");
     sums.runs += number_of(node, "runs");
     sums.bytes += number_of(node, "bytes");
