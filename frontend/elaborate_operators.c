@@ -389,16 +389,7 @@ static Datum call_constant_function(Elaborator *elaborator, const OperatorCall *
   return constant_function(elaborator->scratch, call->info->name, values.items, values.count, call->location);
 }
 
-bool is_compiler_operator(Op op) {
-  static const char *const names[] = {"copy", "causal_fill", "drop", "place", "contract"};
-  static const char *const suffixes[] = {"_backward", "_slope", "_rows"};
-  const OpInfo *info = op_info(op);
-  bool internal = (info->properties & (OP_EFFECT | OP_READS_CONTROL)) != 0;
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) internal = internal || string_equal(info->name, names[i]);
-  for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
-    internal = internal || string_ends(info->name, suffixes[i]);
-  return internal;
-}
+bool is_compiler_operator(Op op) { return op_has(op, OP_INTERNAL); }
 
 static bool is_callable_operator(const OperatorCall *call) {
   if (call->info->kind == KIND_OPTIMIZER)

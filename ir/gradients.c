@@ -42,6 +42,13 @@ static ValueId gradient_larger(GradientContext *c, int larger, int smaller) {
   return E(where, E(greater, X(larger), X(smaller)), G, half);
 }
 
+/* y = xᵉ: dy/de = y log x, and 0 where x is 0 and the exponent at least 0 (as in PyTorch), not 0 · log 0 */
+static ValueId gradient_exponent(GradientContext *c) {
+  ValueId zero = E(logical_and, E(equal, X(0), C(0)), E(greater_equal, X(1), C(0)));
+  ValueId slope = E(multiply, Y, E(log, E(where, zero, C(1), X(0))));
+  return E(multiply, G, slope);
+}
+
 static ValueId gradient_cast(GradientContext *c) {
   if (dtype_class(input_type(c, 0)->dtype) != CLASS_REAL || dtype_class(real_type(c)) != CLASS_REAL) return NO_VALUE;
   return build_cast(c->graph, G, input_type(c, 0)->dtype);
@@ -183,8 +190,8 @@ static ValueId gradient_embed(GradientContext *c) {
 #define POINTWISE(name, signature, operands, properties, expression, ...) ROW(name, __VA_ARGS__)
 #define REDUCTION(name, operands, initial, combine, finish, ...) ROW(name, __VA_ARGS__)
 #define VIEW(name, signature, infer, layout, ...) ROW(name, __VA_ARGS__)
-#define ASSEMBLY(name, signature, infer, place, ...) ROW(name, __VA_ARGS__)
-#define CONTRACTION(name, signature, infer, ...) ROW(name, __VA_ARGS__)
+#define ASSEMBLY(name, signature, properties, infer, place, ...) ROW(name, __VA_ARGS__)
+#define CONTRACTION(name, signature, properties, infer, ...) ROW(name, __VA_ARGS__)
 #define KERNEL(name, signature, outputs, properties, infer, arguments, flops, inplace, ...) ROW(name, __VA_ARGS__)
 #include "ir/ops.def"
 

@@ -177,6 +177,15 @@ static bool normalize_axes(Graph *graph, const OpInfo *info, int rank, Attribute
   return true;
 }
 
+/* A negative `axis` counts from the end. */
+static void normalize_axis(const OpInfo *info, int rank, Attribute *attributes) {
+  for (int i = 0; i < info->attribute_count; i++) {
+    Attribute *axis = &attributes[i];
+    if (axis->kind == ATTRIBUTE_INT && axis->integer < 0 && string_equal(info->attributes[i].name, "axis"))
+      axis->integer += rank;
+  }
+}
+
 static uint64_t next_random_id(Graph *graph) {
   int64_t *found = string_map_find(&graph->random_ordinals, graph->module_path), ordinal = found ? *found : 0;
   string_map_set(&graph->random_ordinals, graph->module_path, ordinal + 1);
@@ -220,6 +229,7 @@ ValueId graph_apply(Graph *graph, Op op, int input_count, const ValueId *inputs,
   if (info->kind == KIND_REDUCTION &&
       !normalize_axes(graph, info, value_type(graph, inputs[0])->rank, &node.attributes[0]))
     return NO_VALUE;
+  if (input_count) normalize_axis(info, value_type(graph, inputs[0])->rank, node.attributes);
   Type types[MAX_OP_OUTPUTS];
   if (!info->infer(graph, &node, types)) return NO_VALUE;
   for (int i = 0; i < info->output_count; i++)

@@ -10,6 +10,12 @@ static bool fault(const Graph *graph, const Node *node, const char *text) {
   return false;
 }
 
+static bool positive_shape(const Attribute *shape) {
+  for (int i = 0; i < shape->count; i++)
+    if (shape->list[i] < 1) return false;
+  return true;
+}
+
 /* ---- broadcasting (NumPy): shapes are aligned at the right; sizes are equal or one of them is 1 ---- */
 
 static bool broadcast_into(Type *shape, const Type *other) {
@@ -101,7 +107,7 @@ bool infer_pointwise(Graph *graph, const Node *node, Type *outputs) {
   if (!node->input_count) {
     const Attribute *shape = node_attribute(node, "shape");
     outputs[0] = type_make(result_dtype(graph, node), shape->count, shape->list);
-    return true;
+    return positive_shape(shape) || fault(graph, node, "every dimension must be at least 1");
   }
   outputs[0] = *input_type(graph, node, 0);
   for (int i = 1; i < node->input_count; i++) {
@@ -138,12 +144,6 @@ bool infer_same(Graph *graph, const Node *node, Type *outputs) {
   outputs[0] = *input_type(graph, node, 0);
   if (dtype_class(outputs[0].dtype) != CLASS_REAL || outputs[0].rank < 1)
     return fault(graph, node, "expected a floating-point tensor with at least one axis");
-  return true;
-}
-
-static bool positive_shape(const Attribute *shape) {
-  for (int i = 0; i < shape->count; i++)
-    if (shape->list[i] < 1) return false;
   return true;
 }
 

@@ -31,11 +31,21 @@ static OpInfo table[OP_COUNT] = {
                .infer = infer_reduction},
 #define VIEW(id, sig, types, lay, ...) \
   [OP_##id] = {.name = #id, .kind = KIND_VIEW, .signature = sig, .output_count = 1, .infer = types, .layout = lay},
-#define ASSEMBLY(id, sig, types, placing, ...) \
-  [OP_##id] = { \
-      .name = #id, .kind = KIND_ASSEMBLY, .signature = sig, .output_count = 1, .infer = types, .place = placing},
-#define CONTRACTION(id, sig, types, ...) \
-  [OP_##id] = {.name = #id, .kind = KIND_CONTRACTION, .signature = sig, .output_count = 1, .infer = types},
+#define ASSEMBLY(id, sig, flags, types, placing, ...) \
+  [OP_##id] = {.name = #id, \
+               .kind = KIND_ASSEMBLY, \
+               .signature = sig, \
+               .properties = flags, \
+               .output_count = 1, \
+               .infer = types, \
+               .place = placing},
+#define CONTRACTION(id, sig, flags, types, ...) \
+  [OP_##id] = {.name = #id, \
+               .kind = KIND_CONTRACTION, \
+               .signature = sig, \
+               .properties = flags, \
+               .output_count = 1, \
+               .infer = types},
 #define KERNEL(id, sig, outs, flags, types, args, work, pairs, ...) \
   [OP_##id] = {.name = #id, \
                .kind = KIND_KERNEL, \

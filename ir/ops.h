@@ -41,7 +41,8 @@ typedef enum OpProperty {
   OP_ZERO_GRADIENT = 16,  /* the gradient of every input is zero on purpose (comparisons, stop) */
   OP_CHECKS_DATA = 32,    /* may report a fault of the data through the control block */
   OP_EFFECT = 64,         /* writes persistents: runs exactly once */
-  OP_INDEXED = 128        /* reads the flat index of the element in its own shape */
+  OP_INDEXED = 128,       /* reads the flat index of the element in its own shape */
+  OP_INTERNAL = 256       /* made by the compiler only: the language cannot call it */
 } OpProperty;
 
 /* Which operands a pointwise operator takes and what it makes of them. Operands of one operator have one dtype. */

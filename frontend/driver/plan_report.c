@@ -311,7 +311,10 @@ static void print_advice(FILE *file, const PlanGraph *graph, const Replay *repla
 void print_infeasible(FILE *file, MemoryArena *arena, const PlanView *view) {
   const Plan *smallest = view->answer.smallest ? view->answer.smallest : view->keep_all;
   Replay *replay = replay_plan(arena, view->graph, smallest);
-  fprintf(file, "reprise: %s does not fit %s\n", view->name, format_bytes_exact(arena, view->budget));
+  if (view->budget >= 0)
+    fprintf(file, "reprise: %s does not fit %s\n", view->name, format_bytes_exact(arena, view->budget));
+  else
+    fprintf(file, "reprise: %s: what its source keeps and recomputes has no plan\n", view->name);
   if (view->answer.plan)
     fprintf(file, "  a plan of %s was found, but the smallest arena it was packed into is %s (asked %d times)\n",
             format_bytes_exact(arena, view->answer.plan->peak), format_bytes_exact(arena, view->arena_bytes),
