@@ -35,7 +35,7 @@ static char *name_pattern(MemoryArena *arena, const char *name) {
   while (end > 0 && is_digit(name[end - 1])) end--;
   bool numbered = end < length && end > 0 && name[end - 1] == '#';
   bool letter = end < length && end == 1;
-  if (numbered) return memory_string_range(arena, name, (int64_t)end - 1);
+  if (numbered) return memory_format(arena, "%.*s*", (int)end, name);
   return letter ? memory_format(arena, "%c*", name[0]) : memory_string(arena, name);
 }
 
