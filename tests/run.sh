@@ -1,8 +1,9 @@
 #!/bin/sh
 # Builds the project and runs all tests that must hold on every commit: first as released with gcc, then with clang under
-# AddressSanitizer and UndefinedBehaviorSanitizer. Installs missing Debian packages first.
-#   sh tests/run.sh            both
-#   sh tests/run.sh release    only the first;  sh tests/run.sh sanitize    only the second
+# AddressSanitizer and UndefinedBehaviorSanitizer, then unit tests of the release build under valgrind. Installs missing Debian
+# packages first.
+#   sh tests/run.sh            all three
+#   sh tests/run.sh release    only the first;  sanitize, valgrind: only that one (valgrind needs the release build)
 set -eu
 cd "$(dirname "$0")/.."
 sh .ci/install
@@ -21,4 +22,17 @@ if [ "$mode" = all ] || [ "$mode" = release ]; then
 fi
 if [ "$mode" = all ] || [ "$mode" = sanitize ]; then
   run_suite build-sanitize -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo -DREPRISE_SANITIZE=ON
+fi
+if [ "$mode" = all ] || [ "$mode" = valgrind ]; then
+  for test in test_ir_eval_structure test_ir_eval_kernels test_ir_eval_state test_ir_verify test_passes_simplify test_passes_fuse \
+    test_passes_kernels test_passes_storage test_passes_schedule frontend_parser_test frontend_elaborate_errors_test runtime_readers \
+    runtime_safetensors; do
+    [ -x "build/bin/$test" ] || { echo "valgrind: there is no build/bin/$test" >&2; exit 1; }
+    OMP_NUM_THREADS=1 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite "build/bin/$test" >build.log 2>&1 || {
+      tail -n 60 build.log
+      echo "valgrind: $test failed" >&2
+      exit 1
+    }
+    echo "valgrind: $test passed"
+  done
 fi
