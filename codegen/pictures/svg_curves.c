@@ -8,7 +8,7 @@
 enum { WIDTH = 960, HEIGHT = 460, LEFT = 70, RIGHT = 24, TOP = 84, BOTTOM = 60 };
 
 /* Overhead that is shown in full: so many times the worst of the optimal strategy. What is above leaves the plot. */
-static const double headroom = 4;
+static const double headroom = 8;
 
 typedef struct Chart {
   MemoryArena *arena;
@@ -145,12 +145,23 @@ static void draw_curve(Chart *chart, int strategy) {
   text_append(svg, started ? "H%.1f\"/>\n" : "M0 %.1f\"/>\n", started ? (double)(WIDTH - RIGHT) : before);
 }
 
+/* A strategy whose first point lies above the plot says there how high it is. */
+static void label_clipped(Chart *chart, const CurvePoint *point) {
+  double overhead = picture_overhead(point->plan);
+  if (overhead <= chart->overhead.to) return;
+  text_append(&chart->svg, "<text class=\"soft\" x=\"%.1f\" y=\"%d\">\xE2\x86\x91 +%.0f %%</text>\n",
+              x_of(chart, point->budget) + 8, TOP + 13, overhead);
+}
+
 static void draw_points(Chart *chart, int strategy) {
   const Curves *curves = chart->curves;
+  bool first = true;
   for (int64_t i = 0; i < curves->count; i++) {
     const CurvePoint *point = point_at(curves, strategy, i);
     if (!point->plan) continue;
     double overhead = picture_overhead(point->plan);
+    if (first) label_clipped(chart, point);
+    first = false;
     draw_marker(&chart->svg, strategy, x_of(chart, point->budget), y_of(chart, overhead));
     text_append(
         &chart->svg,

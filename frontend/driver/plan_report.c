@@ -278,8 +278,8 @@ static void print_largest(FILE *file, MemoryArena *arena, const PlanGraph *graph
     if (best < 0) return;
     listed[best] = true;
     const PlanStorage *storage = &graph->storages.items[best];
-    fprintf(file, "  %12s  %-16s %-32s %s\n", format_bytes(arena, storage->bytes), plan_role_name(storage->role),
-            storage->id, source_of_storage(graph, (int32_t)best));
+    fprintf(file, "  %10s  %-15s %-26s %s\n", format_bytes(arena, storage->bytes), plan_role_name(storage->role),
+            shorten_text(arena, storage->id, 26), shorten_text(arena, source_of_storage(graph, (int32_t)best), 23));
   }
 }
 
