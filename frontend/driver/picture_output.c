@@ -11,20 +11,24 @@ Picture *picture_of_view(MemoryArena *arena, const PlanView *view) {
                         view->arena_bytes);
 }
 
-bool pictures_take_output(const Options *options) {
+static int count_on_output(const Options *options) {
   const char *const files[] = {options->dot_output, options->svg_output, options->report_output};
-  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-    if (files[i] && string_equal(files[i], "-")) return true;
-  return false;
+  int count = 0;
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) count += files[i] && string_equal(files[i], "-");
+  return count;
 }
 
+bool pictures_take_output(const Options *options) { return count_on_output(options) > 0; }
+
 int check_picture_options(const Options *options) {
-  const char *lonely = NULL;
-  if (options->points && !options->report_output) lonely = "'--points' goes with '--report=FILE'";
+  const char *fault = NULL;
+  if (options->points && !options->report_output) fault = "'--points' goes with '--report=FILE'";
   if (options->dot_detail && !options->dot_output && !options->report_output)
-    lonely = "'--dot-detail' goes with '--dot=FILE' or '--report=FILE'";
-  if (!lonely) return EXIT_OK;
-  fprintf(stderr, "reprise %s: %s\n(see 'reprise %s --help')\n", options->command, lonely, options->command);
+    fault = "'--dot-detail' goes with '--dot=FILE' or '--report=FILE'";
+  bool plan = options->plan_output && string_equal(options->plan_output, "-");
+  if (count_on_output(options) + plan + options->json > 1) fault = "only one result can go to standard output";
+  if (!fault) return EXIT_OK;
+  fprintf(stderr, "reprise %s: %s\n(see 'reprise %s --help')\n", options->command, fault, options->command);
   return EXIT_USAGE;
 }
 

@@ -53,6 +53,7 @@ CHECK
   run 2 planned --dot=c.dot --dot-detail=fine; complains "full, block or module"; [ ! -e c.dot ] || fail "a refused command writes"
   run 2 planned --dot-detail=full; complains "goes with"
   run 2 planned --points=3; complains "goes with"
+  run 2 planned --dot=- --json; complains "only one result"
   run 4 planned --svg=missing/folder/x.svg; complains "missing/folder"
   run 0 "$reprise" sweep "$graphs/digits.json" --points=4 --memory-budget=170KiB --svg=curve.svg --csv=curve.csv; says "more saves"; well_formed curve.svg
   python3 - <<'CHECK' || fail "the curves are not those of the table"
@@ -105,6 +106,33 @@ explain)
   run 2 "$reprise" explain "$graphs/digits.json"; complains "expected STORAGE"
   run 3 "$reprise" explain x "$graphs/digits.json" --memory-budget=1KiB; complains "does not fit"
   run 4 "$reprise" explain x missing.rp
+  ;;
+docs)
+  # every option of every command stands in the man page, and completion offers it
+  for command in check fmt compile plan sweep explain verify device; do
+    run 0 "$reprise" $command --help
+    grep -o -e '--[a-z0-9-]*' out | sort -u >options
+    while read -r option; do
+      [ "$option" = --help ] && continue
+      sed 's/\\-/-/g' "$source/docs/reprise.1" | grep -q "^[^.].*${option}\\\\fR" || fail "man page: $command $option"
+    done <options
+    if command -v bash >/dev/null; then
+      PATH=$(dirname "$reprise"):$PATH bash -c 'source "$1"; COMP_WORDS=(reprise "$2" --); COMP_CWORD=2; _reprise
+        printf "%s\n" "${COMPREPLY[@]}"' - "$source/docs/completion/reprise.bash" $command | grep -v -x -e -- | sort -u >offered
+      grep -v -x -e -- options | cmp -s - offered || fail "bash completion of $command"
+    fi
+  done
+  if command -v zsh >/dev/null; then zsh -n "$source/docs/completion/_reprise" || fail "zsh completion"; fi
+  if command -v groff >/dev/null; then
+    for page in reprise.1 reprise-program.7; do
+      groff -t -man -Tutf8 -ww -z "$source/docs/$page" 2>warnings; [ ! -s warnings ] || { fail "$page"; head -n 3 warnings; }
+    done
+  fi
+  # what the tour shows exists
+  grep -o 'pictures/[a-z0-9_-]*\.svg' "$source/docs/tour.md" | sort -u | while read -r picture; do
+    [ -s "$source/docs/$picture" ] || echo "$picture"
+  done >missing
+  [ ! -s missing ] || fail "the tour lacks $(cat missing)"
   ;;
 layouts)
   command -v dot >/dev/null || { echo "dot is not installed"; exit 77; }
