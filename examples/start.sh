@@ -10,6 +10,5 @@ rm -f build.log
 echo "compiling examples/digits/digits.rp"
 build/bin/reprise compile examples/digits/digits.rp -o build/digits
 echo "training build/digits (1,797 handwritten digits of 8 x 8 pixels)"
-cd examples/digits
-../../build/digits --save ../../build/digits.safetensors
+build/digits --save build/digits.safetensors
 echo "The trained weights are in build/digits.safetensors."
