@@ -27,15 +27,21 @@ typedef struct Explanation {
 
 /* ---- finding the storage ---- */
 
-static void suggest(const PlanGraph *graph, const char *name) {
-  const char *close = NULL;
-  int best = 1 + (int)strlen(name) / 3;
+/* The nearest id, else the shortest that holds the name. */
+static const char *closest_id(const PlanGraph *graph, const char *name) {
+  const char *close = NULL, *holder = NULL;
+  int best = 2 + (int)strlen(name) / 3;
   for (int64_t s = 0; s < graph->storages.count; s++) {
     const char *id = graph->storages.items[s].id;
-    int distance = string_distance(name, id, best);
-    if (distance < best || (!close && distance == best)) best = distance, close = id;
-    if (!close && strlen(name) > 2 && strstr(id, name)) close = id;
+    int distance = string_distance(name, id, best - 1);
+    if (distance < best) best = distance, close = id;
+    if (strstr(id, name) && (!holder || strlen(id) < strlen(holder))) holder = id;
   }
+  return close ? close : holder;
+}
+
+static void suggest(const PlanGraph *graph, const char *name) {
+  const char *close = closest_id(graph, name);
   fprintf(stderr, "reprise explain: no storage is called '%s'", name);
   if (close) fprintf(stderr, "; did you mean '%s'?", close);
   fputs("\n('reprise plan -v' lists those that the backward pass reads)\n", stderr);
@@ -83,8 +89,7 @@ static const char *settled(const Explanation *explanation) {
   if (!decided && explanation->picture->fates[explanation->storage] == FATE_RECOMPUTED)
     return "the backward pass does not read it; it is made again only on the way to others";
   if (!decided) return "the backward pass does not read it: it is freed after its last use in the forward pass";
-  if (!graph->nodes.items[storage->producer].recompute)
-    return "its node may run only once, so it has to be kept";
+  if (!graph->nodes.items[storage->producer].recompute) return "its node may run only once, so it has to be kept";
   return NULL;
 }
 

@@ -144,17 +144,20 @@ static void print_decision(const Page *page, const StorageDecision *decision) {
           format_bytes(page->arena, storage->bytes), storage->id, source_of_storage(graph, decision->storage));
 }
 
-/* "recompute", "keep 11, recompute 1 (h.3)". */
+enum { VERDICT_WIDTH = 24 };
+
+/* "recompute", "keep; recompute h.3", "keep 8, recompute 4". */
 static char *group_verdict(const Page *page, const DecisionGroup *group) {
   MemoryArena *arena = page->arena;
-  const char *again = group->most_runs > 2 ? memory_format(arena, ", up to %d runs", group->most_runs) : "";
+  const char *again = group->most_runs > 2 ? memory_format(arena, ", %d runs", group->most_runs) : "";
   if (!group->recomputed) return memory_string(arena, "keep");
   if (!group->kept) return memory_format(arena, "recompute%s", again);
-  const char *keep = memory_format(arena, "keep %lld", (long long)group->kept);
-  const char *recompute = memory_format(arena, "recompute %lld", (long long)group->recomputed);
-  const char *which = group->minority ? memory_format(arena, " (%s)", group->minority) : "";
   bool few_kept = group->kept <= group->recomputed;
-  return memory_format(arena, "%s, %s%s%s", few_kept ? recompute : keep, few_kept ? keep : recompute, which, again);
+  const char *more = few_kept ? "recompute" : "keep", *less = few_kept ? "keep" : "recompute";
+  char *named = group->minority ? memory_format(arena, "%s; %s %s", more, less, group->minority) : NULL;
+  if (named && text_width(named) <= VERDICT_WIDTH) return named;
+  return memory_format(arena, "%s %lld, %s %lld", more, (long long)(few_kept ? group->recomputed : group->kept), less,
+                       (long long)(few_kept ? group->kept : group->recomputed));
 }
 
 static int by_size(const void *a, const void *b) {
@@ -180,7 +183,7 @@ static void print_group(const Page *page, const DecisionGroup *group, const char
   /* columns are counted in characters, widths of printf in bytes */
   fprintf(page->file, "  %s%*s %s%*s %10s %-5s %s%s%s\n", where, 18 - text_width(where), "", name,
           17 - text_width(name), "", format_bytes(page->arena, group->bytes), times, colour,
-          shorten_text(page->arena, group_verdict(page, group), 23), page->colour ? "\033[0m" : "");
+          shorten_text(page->arena, group_verdict(page, group), VERDICT_WIDTH), page->colour ? "\033[0m" : "");
 }
 
 static void print_groups(const Page *page) {
