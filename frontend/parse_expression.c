@@ -65,6 +65,8 @@ static void raise_over_path(Parser *parser, Expr *expr, const Path *path) {
 
 /* ---- paths ---- */
 
+enum { LONGEST_PATH = 256 }; /* parts */
+
 /* hole = "{" expr "}" */
 static Expr *parse_hole(Parser *parser) {
   bool outer = parser->in_brackets;
@@ -102,6 +104,8 @@ Path parse_path(Parser *parser) {
   Path path = {.location = peek(parser)->location};
   bool going = parse_part(parser, &path, false);
   while (going && peek(parser)->touches) {
+    if (path.parts.count == LONGEST_PATH)
+      parse_error(parser, "this path has more than %d words; give the value a shorter name", LONGEST_PATH);
     if (accept(parser, TOKEN_DOT, ROLE_TIGHT))
       going = parse_part(parser, &path, true);
     else if (at(parser, TOKEN_LEFT_BRACE) || at(parser, TOKEN_WORD))

@@ -388,7 +388,7 @@ static void build_groups(Fusion *f) {
     else
       fused[fused_count++] = build_fused(graph, group, member_count, first, NULL, f->remaining);
   }
-  memcpy(graph->nodes.items, fused, (size_t)fused_count * sizeof *fused);
+  if (fused_count) memcpy(graph->nodes.items, fused, (size_t)fused_count * sizeof *fused);
   graph->nodes.count = fused_count;
 }
 

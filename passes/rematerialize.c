@@ -26,6 +26,7 @@ typedef struct ProblemBuilder {
   PlanningProblem *problem;
   int32_t *plan_storage; /* per storage of the table: its number in the plan graph, -1 before it is added */
   int64_t next_pair;     /* into table->inplace, which is in node order; found by search for reordered nodes */
+  int32_t micro_step;    /* see add_micro_step(); -1: none */
 } ProblemBuilder;
 
 static void add_persistents(ProblemBuilder *b) {
@@ -39,9 +40,27 @@ static void add_persistents(ProblemBuilder *b) {
   }
 }
 
+/* With accumulation the updates are a program of their own, so nothing of the micro-step may run again behind the first
+ * of them. To the planner that is a tensor without bytes that every forward node reads and the first update overwrites.
+ */
+static void add_micro_step(ProblemBuilder *b) {
+  b->micro_step = -1;
+  if (b->graph->module->training.accumulate <= 1) return;
+  b->micro_step = plan_graph_add_tensor(b->problem->plan_graph, "micro-step", 0, PLAN_ROLE_TEMPORARIES);
+  b->problem->storages[b->micro_step] = -1;
+}
+
+static void mark_micro_step(ProblemBuilder *b, PlanNode *plan_node) {
+  if (b->micro_step < 0) return;
+  if (plan_node->recompute) plan_node->inputs[plan_node->input_count++] = b->micro_step;
+  if (plan_node->phase != PLAN_PHASE_UPDATE) return;
+  plan_node->writes[plan_node->write_count++] = b->micro_step;
+  b->micro_step = -1;
+}
+
 /* Storages of some values, each once, in order; NO_VALUE is skipped. */
 static int32_t *storages_of(ProblemBuilder *b, int count, const ValueId *values, int32_t *result_count) {
-  int32_t *result = NEW_ARRAY(b->arena, int32_t, count + 1);
+  int32_t *result = NEW_ARRAY(b->arena, int32_t, count + 1); /* one more may be added */
   *result_count = 0;
   for (int i = 0; i < count; i++) {
     if (values[i] == NO_VALUE) continue;
@@ -66,6 +85,7 @@ static void add_node(ProblemBuilder *b, NodeId id, double cost) {
   plan_node.recompute = node->phase == PHASE_FORWARD && node->write_count == 0;
   plan_node.inputs = storages_of(b, node->input_count, node->inputs, &plan_node.input_count);
   plan_node.writes = storages_of(b, node->write_count, node->writes, &plan_node.write_count);
+  mark_micro_step(b, &plan_node);
   int32_t number = plan_graph_add_node(plan_graph, &plan_node);
   b->problem->nodes[number] = id;
   for (int i = 0; i < node->output_count; i++) {
@@ -95,10 +115,11 @@ PlanningProblem *state_problem(const Graph *graph, const StorageTable *table, co
   b.problem->plan_graph->name = graph->module->name;
   b.problem->plan_graph->cost_unit = "us";
   b.problem->nodes = NEW_ARRAY(arena, NodeId, graph->nodes.count + 1);
-  b.problem->storages = NEW_ARRAY(arena, int, table->storages.count + 1);
+  b.problem->storages = NEW_ARRAY(arena, int, table->storages.count + 2);
   b.plan_storage = NEW_ARRAY(arena, int32_t, table->storages.count + 1);
   int32_t *plan_node = NEW_ARRAY(arena, int32_t, graph->nodes.count + 1);
   add_persistents(&b);
+  add_micro_step(&b);
   for (int64_t i = 0; i < schedule->steps.count; i++) {
     const Step *step = &schedule->steps.items[i];
     if (!step->run) continue;

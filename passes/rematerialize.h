@@ -10,7 +10,7 @@
 typedef struct PlanningProblem {
   PlanGraph *plan_graph;
   NodeId *nodes; /* per node of plan_graph */
-  int *storages; /* per storage of plan_graph: index into table->storages, or -1 for the control block */
+  int *storages; /* per storage of plan_graph: index into table->storages, or -1: none of ours */
 } PlanningProblem;
 
 /* The schedule's runs in order become the nodes. costs: microseconds per node id of the graph. Only nodes of the
