@@ -24,7 +24,7 @@ static void write_file(MemoryArena *memory, const char *path, const char *text) 
 }
 
 static void remove_folder(MemoryArena *memory, const char *folder) {
-  static const char *const names[] = {"program.c", "harness.c", "program.so"};
+  static const char *const names[] = {"program.c", "harness.c"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(memory_format(memory, "%s/%s", folder, names[i]));
   rmdir(folder);
 }
@@ -38,21 +38,40 @@ static const char harness[] =
     "int test_main(int argc, char **argv);\n"
     "int test_main(int argc, char **argv) { return emitted_main(argc, argv); }\n";
 
-static void *compile_and_open(MemoryArena *memory, const char *source) {
+/* Into a shared object at `output`. On a processor of another kind its host part has to run too, if it is kept. */
+static void compile(MemoryArena *memory, const char *source, const char *output, bool kept) {
   char *folder = make_folder(memory);
   write_file(memory, memory_format(memory, "%s/program.c", folder), source);
   write_file(memory, memory_format(memory, "%s/harness.c", folder), harness);
   char *command =
       memory_format(memory,
                     "%s %s " TEST_FLAGS
-                    " -ftree-vectorize -march=native -fopenmp -ffp-contract=off -fno-math-errno "
-                    "-fno-trapping-math -Wno-missing-prototypes -fPIC -shared -I%s -o %s/program.so %s/harness.c "
+                    " -ftree-vectorize %s -fopenmp -ffp-contract=off -fno-math-errno "
+                    "-fno-trapping-math -Wno-missing-prototypes -fPIC -shared -I%s -o %s %s/harness.c "
                     "-L%s -lreprise_runtime -lopenblas -ljansson -lz -lm",
-                    TEST_CC, warnings, TEST_INCLUDE, folder, folder, TEST_LIBRARY);
+                    TEST_CC, warnings, kept ? "-s" : "-march=native", TEST_INCLUDE, output, folder, TEST_LIBRARY);
   if (system(command) != 0) fail_msg("the emitted program does not compile: %s", command);
-  void *library = dlopen(memory_format(memory, "%s/program.so", folder), RTLD_NOW | RTLD_LOCAL);
-  if (!library) fail_msg("%s", dlerror());
   remove_folder(memory, folder);
+}
+
+/* REPRISE_TEST_PROGRAMS names a folder in which compiled programs are kept, by their text, and found again: for tests
+ * that are carried to a machine without a compiler. */
+static void *compile_and_open(MemoryArena *memory, const Compilation *compilation) {
+  const char *kept = getenv("REPRISE_TEST_PROGRAMS");
+  char *folder = kept ? memory_string(memory, kept) : make_folder(memory), *text = emitted_text(memory, compilation);
+  assert_non_null(text);
+  char *path = memory_format(memory, "%s/%016llx.so", folder, (unsigned long long)hash_string(HASH_START, text));
+  if (access(path, R_OK) != 0) {
+    char *source = emitted_source(memory, compilation);
+    assert_non_null(source);
+    compile(memory, source, path, kept != NULL);
+  }
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) fail_msg("%s", dlerror());
+  if (!kept) {
+    unlink(path);
+    rmdir(folder);
+  }
   return library;
 }
 
@@ -63,9 +82,7 @@ static void *find(void *library, const char *name) {
 }
 
 Emitted *emitted_load(MemoryArena *memory, const Compilation *compilation) {
-  char *source = emitted_source(memory, compilation);
-  assert_non_null(source);
-  void *library = compile_and_open(memory, source);
+  void *library = compile_and_open(memory, compilation);
   Emitted *emitted = NEW(memory, Emitted);
   emitted->library = library;
   const RpProgram *(*program)(void);

@@ -23,6 +23,8 @@ typedef struct Emitted {
 PipelineOptions emitted_pipeline(void);
 /* The program in C; NULL after diag_error. */
 char *emitted_source(MemoryArena *memory, const Compilation *compilation);
+/* Whether elementwise results have the interpreter's bits: a real device has other libraries for pow, sin, double. */
+bool emitted_is_exact(void);
 /* What code generation itself writes: for a device, with the source of the kernels in place of their images. */
 char *emitted_text(MemoryArena *memory, const Compilation *compilation);
 /* Compiles the text with the C compiler of the build, warnings as errors, and loads it. Fails the test when that fails.

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 /* cmocka.h needs the four above it */
 #include <cmocka.h>
@@ -14,35 +15,43 @@
 #include "runtime/arena.h"
 #include "tests/codegen/emitted.h"
 
-static const CudaOptions cuda_options = {1, {90}, false};
+/* REPRISE_TEST_ARCH: of the device, sm_90 when it is not set. */
+static const CudaOptions *cuda_options(void) {
+  static CudaOptions options;
+  const char *architecture = getenv("REPRISE_TEST_ARCH");
+  assert_true(cuda_parse_architectures(architecture ? architecture : "sm_90", &options));
+  return &options;
+}
+
+bool emitted_is_exact(void) { return getenv("REPRISE_CUDA_PATH") != NULL; }
 
 PipelineOptions emitted_pipeline(void) {
   return (PipelineOptions){.alignment = target_cuda.alignment,
                            .budget = -1,
                            .workspace = cuda_workspace,
-                           .workspace_context = &cuda_options};
+                           .workspace_context = cuda_options()};
 }
 
 char *emitted_source(MemoryArena *memory, const Compilation *compilation) {
-  CodegenOptions options = {.cuda = &cuda_options};
+  CodegenOptions options = {.cuda = cuda_options()};
   CudaProgram *program = emit_cuda_device(compilation, &options, memory);
   CudaImages images;
   ExitCode code;
   const char *error;
   int64_t length;
   if (!program) return NULL;
-  if (!compile_cuda(program, &cuda_options, TEST_INCLUDE, memory, &images, &code, &error)) fail_msg("%s", error);
+  if (!compile_cuda(program, options.cuda, TEST_INCLUDE, memory, &images, &code, &error)) fail_msg("%s", error);
   char *source = emit_cuda_host(program, &images, memory, &length);
   assert_int_equal(length, strlen(source));
   return source;
 }
 
 char *emitted_text(MemoryArena *memory, const Compilation *compilation) {
-  CodegenOptions options = {.cuda = &cuda_options};
+  CodegenOptions options = {.cuda = cuda_options()};
   CudaProgram *program = emit_cuda_device(compilation, &options, memory);
   int64_t length;
   assert_non_null(program);
-  CudaImage image = {90, program->source, program->length + 1, NULL};
+  CudaImage image = {options.cuda->architectures[0], program->source, program->length + 1, NULL};
   CudaImages images = {.count = 1, .cubins = {image}, .ptx = image};
   return emit_cuda_host(program, &images, memory, &length);
 }
@@ -95,7 +104,9 @@ static void check(bool done, const RpStatus *status) {
   if (!done) fail_msg("%s", status->message);
 }
 
+/* REPRISE_TEST_COMPILE: programs are only compiled, to be kept. */
 void emitted_run(Emitted *emitted, const RpPhase *phase) {
+  if (getenv("REPRISE_TEST_COMPILE")) skip();
   DeviceRun run = {emitted, find_runtime(emitted->library)};
   const Runtime *runtime = &run.runtime;
   RpStatus status = {0};
