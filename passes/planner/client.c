@@ -293,6 +293,15 @@ static void fall_back(Client *client) {
   }
 }
 
+/* What the stream proved and why it ended, whatever the line of the plan said when it was printed. */
+static void settle_plan(Client *client, Plan *plan) {
+  plan->status = plan_status_of(plan->cost, plan->lower_bound);
+  if (plan->status == PLAN_STATUS_OPTIMAL)
+    plan->stopped_by = NULL;
+  else if (client->answer.note || client->ended)
+    plan->stopped_by = client->answer.note ? client->answer.note : client->reason;
+}
+
 static void conclude(Client *client, int status) {
   PlanAnswer *answer = &client->answer;
   bool infeasible = client->ended && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_BUDGET_INFEASIBLE;
@@ -305,7 +314,7 @@ static void conclude(Client *client, int status) {
   } else if (answer->plan && answer->note) {
     answer->note = memory_format(client->arena, "%s; the plan is the best that it had found", answer->note);
   }
-  if (answer->plan && answer->note) answer->plan->stopped_by = answer->note;
+  if (answer->plan) settle_plan(client, answer->plan);
   answer->exit = interrupted ? EXIT_INTERRUPTED : infeasible ? EXIT_BUDGET_INFEASIBLE : EXIT_NO_PLAN;
   if (answer->plan && !interrupted) answer->exit = EXIT_OK;
   if (!answer->plan && !answer->note) answer->note = client->reason;

@@ -1,7 +1,13 @@
 /* passes/planner/plan.c - run sequences: where each storage lives, the plan with its frees, and its peak. */
 #include "passes/planner/plan.h"
 
+#include <math.h>
+
 #include "passes/planner/replay.h"
+
+PlanStatus plan_status_of(double cost, double lower_bound) {
+  return cost - lower_bound <= 1e-9 * fmax(1, cost) ? PLAN_STATUS_OPTIMAL : PLAN_STATUS_FEASIBLE;
+}
 
 /* Walks the sequence backwards. `wanted[s]` says whether some later run (or the end) reads the instance of s that is
  * current at this point. A new making ends the older instance, except for storages that must be kept. */
@@ -140,7 +146,7 @@ Plan *plan_from_runs(MemoryArena *arena, const PlanGraph *graph, const int32_t *
   plan->cost = replay->cost;
   plan->base_cost = plan->lower_bound = graph->base_cost;
   plan->scope = PLAN_SCOPE_ANY;
-  plan->status = plan->cost <= plan->base_cost ? PLAN_STATUS_OPTIMAL : PLAN_STATUS_FEASIBLE;
+  plan->status = plan_status_of(plan->cost, plan->base_cost);
   memcpy(plan->anatomy, replay->anatomy, sizeof plan->anatomy);
   return plan;
 }

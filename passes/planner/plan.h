@@ -33,6 +33,9 @@ typedef struct Plan {
   int64_t anatomy[PLAN_ROLE_COUNT]; /* bytes at the peak; sums to peak */
 } Plan;
 
+/* OPTIMAL when the cost is the bound, to a billionth. */
+PlanStatus plan_status_of(double cost, double lower_bound);
+
 /* A growing list of nodes in the order in which they run. */
 typedef ARRAY(int32_t) RunList;
 

@@ -66,7 +66,7 @@ static void copy_runs(Solver *solver, RunList runs) {
 
 static bool is_optimal(const Solver *solver) {
   const Plan *best = solver->result.best;
-  return best && best->cost - solver->bound <= 1e-9 * fmax(1, best->cost);
+  return best && plan_status_of(best->cost, solver->bound) == PLAN_STATUS_OPTIMAL;
 }
 
 static double gap_of(const Solver *solver) {
@@ -80,8 +80,7 @@ static void describe(Solver *solver, Plan *plan) {
   plan->strategy = plan_strategy_name(PLAN_STRATEGY_ILP);
   plan->lower_bound = fmin(solver->bound, plan->cost);
   plan->scope = solver->any_order ? PLAN_SCOPE_ANY : PLAN_SCOPE_ORDER;
-  plan->status =
-      plan->cost - plan->lower_bound <= 1e-9 * fmax(1, plan->cost) ? PLAN_STATUS_OPTIMAL : PLAN_STATUS_FEASIBLE;
+  plan->status = plan_status_of(plan->cost, plan->lower_bound);
 }
 
 /* A sequence found by any solver: becomes the best plan when it fits and is cheaper, and until something fits the one

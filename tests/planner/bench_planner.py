@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Print the table of docs/checkpointing.md: overhead, bound, gap and time of reprise-planner beside published figures.
 
-usage: bench_planner.py --planner=PROGRAM --data=FOLDER --checker=check_plan.py [--only=TEXT] [GRAPH.json ...]
+usage: bench_planner.py --planner=PROGRAM --checker=check_plan.py [--data=FOLDER] [--reprise=PROGRAM] [--synthetic]
+                        [--only=TEXT] [GRAPH.json ...]
 
-FOLDER holds the public instances (monet-*.json, checkmate-*.json, dtr-*.json). Every plan is replayed by the checker. Budgets
-are those of the publications and 0.9, 0.7, 0.5, 0.3 of the keep-everything peak; synthetic graphs come from make_graph.py,
-further graph files are planned at the same fractions. `cpu` is the processor time of both of the planner's processes.
+--data: the public instances (monet-*.json, checkmate-*.json, dtr-*.json), at the budgets of their publications and the
+fractions below. --reprise: exports of the models of this project, by `reprise compile --emit=graph`. --synthetic: graphs of
+make_graph.py. All of them, and further graph files, are planned at 0.9, 0.7, 0.5, 0.3 of the keep-everything peak. --only:
+those whose path contains TEXT. Every plan is replayed by the checker. `cpu s` is the processor time of both of the planner's
+processes, `wall s` depends on what else the machine does.
 """
 import json
 import os
@@ -13,6 +16,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 
 FRACTIONS = (0.9, 0.7, 0.5, 0.3)
 # Overhead in % over keeping everything: 24 h of Gurobi on 12 threads (MONeT's runs; the proven costs for vgg_unet).
@@ -21,6 +25,23 @@ PUBLISHED = {("monet-vgg16", 10): 2.03, ("monet-vgg16", 9): 2.35, ("monet-vgg16"
              ("monet-unet", 5): 11.16, ("monet-mobilenet", 10): 3.40, ("monet-mobilenet", 7): 9.07,
              ("monet-mobilenet", 5): 14.57, ("checkmate-vgg_unet", 0.64): 3.838, ("checkmate-vgg_unet", 0.76): 2.306}
 SYNTHETIC = (("transformer", 48), ("transformer", 96), ("transformer", 278), ("chain", 64), ("rnn", 64))
+MLP = """
+dim B = 2048
+module Layer(x: [_, I]) {
+  param weight: [I, I] = kaiming_normal
+  param bias: [I] = zeros
+  return dropout(relu(x @ weight + bias), 0.1)
+}
+model DropoutMLP(x: [B, 256], y: [B, 256]) {
+  for i in 0..16 { x = layer.{i}:Layer(x) }
+  loss mse(x, y)
+}
+train DropoutMLP { data x, y = csv("data.csv"); optimizer sgd(lr=0.05, momentum=0.9); seed 7 }
+"""
+# Our own models: name, example (None: the text above), definitions. The transformer ties its embeddings.
+OWN = (("own-dropout_mlp", None, []), ("own-batch_norm", "batch_norm.rp", []),
+       ("own-char_transformer", "char_transformer.rp", ["P=0.1"]),
+       ("own-char_rnn", "char_rnn.rp", ["T=32"]), ("own-gpt2", "gpt2.rp", ["B=4"]))
 
 
 def keep_all_peak(graph):
@@ -40,39 +61,83 @@ def keep_all_peak(graph):
     return peak
 
 
-def measure(options, path, graph, label, budget):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([options["planner"], path, f"--budget={budget}"], capture_output=True, text=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    events = [json.loads(line) for line in done.stdout.splitlines()]
-    end = events[-1] if events else {}
-    name = graph.get("name", os.path.basename(path))
-    head = f"| {name} ({len(graph['nodes'])}) | {label} |"
-    known = PUBLISHED.get((name, label))
-    known = f"{known:.2f}" if known is not None else "–"
-    if done.returncode == 3:
-        print(f"{head} {known} | does not fit: smallest {end.get('smallest_budget'):,}, proven impossible up to "
-              f"{end.get('largest_impossible'):,} | | | {cpu:.1f} |", flush=True)
-        return True
-    plans = [e["plan"] for e in events if e["event"] == "plan"]
-    if done.returncode != 0 or not plans:
-        smallest = end.get("smallest_budget")
-        print(f"{head} {known} | no plan (smallest known {smallest:,}) | | | {cpu:.1f} |" if smallest else
-              f"{head} failed with {done.returncode}: {done.stderr.strip()}", flush=True)
-        return done.returncode == 5
-    plan = plans[-1]
+def replay(options, path, plan, budget):
+    """What the checker finds wrong with a plan, or an empty text."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(plan, file)
         file.flush()
         check = subprocess.run([sys.executable, options["checker"], path, file.name, "--budget", str(budget)],
                                capture_output=True, text=True)
+    return "" if check.returncode == 0 else (check.stdout + check.stderr).splitlines()[0]
+
+
+def run_planner(options, path, budget):
+    """The finished process, its events, processor and wall seconds."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    done = subprocess.run([options["planner"], path, f"--budget={budget}"], capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return done, [json.loads(line) for line in done.stdout.splitlines()], cpu, time.monotonic() - start
+
+
+def describe(options, path, budget, done, events):
+    """The columns ours, bound and gap, and whether they are as they should be."""
+    end = events[-1] if events else {}
+    if done.returncode == 3:
+        return (f"does not fit: smallest {end.get('smallest_budget'):,}, proven impossible up to "
+                f"{end.get('largest_impossible'):,} | |", True)
+    if done.returncode == 5 and end.get("smallest_budget"):
+        return f"no plan (smallest known {end['smallest_budget']:,}) | |", True
+    plans = [e["plan"] for e in events if e["event"] == "plan"]
+    if done.returncode != 0 or not plans:
+        return f"failed with {done.returncode}: {done.stderr.strip()} | |", False
+    plan = plans[-1]
+    fault = replay(options, path, plan, budget)
     percent = lambda cost: 100 * (cost / plan["base_cost"] - 1)
-    gap = 100 * (plan["cost"] - plan["lower_bound"]) / plan["cost"]
-    verdict = "" if check.returncode == 0 else " INVALID: " + check.stdout.splitlines()[0]
-    print(f"{head} {known} | {percent(plan['cost']):.3f} | {percent(plan['lower_bound']):.3f} | "
-          f"{'optimal' if plan['status'] == 'optimal' else f'{gap:.3f} %'}{verdict} | {cpu:.1f} |", flush=True)
-    return check.returncode == 0
+    gap = "optimal" if plan["status"] == "optimal" else f"{100 * (1 - plan['lower_bound'] / plan['cost']):.3f} %"
+    return (f"{percent(plan['cost']):.3f} | {percent(plan['lower_bound']):.3f} | {gap}"
+            f"{' INVALID: ' + fault if fault else ''}", not fault)
+
+
+def measure(options, path, graph, label, budget):
+    done, events, cpu, wall = run_planner(options, path, budget)
+    columns, good = describe(options, path, budget, done, events)
+    name = graph.get("name", os.path.basename(path))
+    known = PUBLISHED.get((name, label))
+    known = "–" if known is None else f"{known:.2f}"
+    print(f"| {name} ({len(graph['nodes'])}) | {label} | {known} | {columns} | {cpu:.1f} | {wall:.1f} |", flush=True)
+    return good
+
+
+def export_own(options, scratch):
+    """Writes the graph files of our own models and returns their paths."""
+    examples = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
+    paths = []
+    for name, example, defines in OWN:
+        path = os.path.join(scratch, name + ".json")
+        model = os.path.join(examples, example) if example else os.path.join(scratch, name + ".rp")
+        if not example:
+            with open(model, "w") as file:
+                file.write(MLP)
+        subprocess.run([options["reprise"], "compile", model, "--emit=graph", "-o", path] + [f"-D{d}" for d in defines],
+                       check=True)
+        with open(path) as file:
+            graph = json.load(file)
+        graph["name"] = name
+        with open(path, "w") as file:
+            json.dump(graph, file)
+        paths.append(path)
+    return paths
+
+
+def make_synthetic(scratch):
+    maker = os.path.join(os.path.dirname(os.path.abspath(__file__)), "make_graph.py")
+    paths = []
+    for kind, size in SYNTHETIC:
+        paths.append(os.path.join(scratch, f"{kind}{size}.json"))
+        with open(paths[-1], "w") as file:
+            subprocess.run([sys.executable, maker, kind, str(size)], stdout=file, check=True)
+    return paths
 
 
 def cases_of(graph, peak):
@@ -86,19 +151,19 @@ def cases_of(graph, peak):
 
 
 def main():
-    options = dict(a[2:].split("=", 1) for a in sys.argv[1:] if a.startswith("--"))
+    options = dict((a[2:].split("=", 1) + [""])[:2] for a in sys.argv[1:] if a.startswith("--"))
     paths = [a for a in sys.argv[1:] if not a.startswith("--")]
-    folder = options["data"]
-    paths += sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".json") and "chain8" not in f)
     good = True
-    print("| instance (nodes) | budget | published % | ours % | lower bound % | gap | cpu s |\n|---|---|---|---|---|---|---|")
+    print("| instance (nodes) | budget | published % | ours % | lower bound % | gap | cpu s | wall s |\n"
+          "|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as scratch:
-        for kind, size in SYNTHETIC:
-            path = os.path.join(scratch, f"{kind}{size}.json")
-            with open(path, "w") as file:
-                maker = os.path.join(os.path.dirname(os.path.abspath(__file__)), "make_graph.py")
-                subprocess.run([sys.executable, maker, kind, str(size)], stdout=file, check=True)
-            paths.append(path)
+        if "reprise" in options:
+            paths += export_own(options, scratch)
+        if "data" in options:
+            folder = options["data"]
+            paths += sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".json") and "chain8" not in f)
+        if "synthetic" in options:
+            paths += make_synthetic(scratch)
         for path in paths:
             if options.get("only", "") not in path:
                 continue

@@ -109,6 +109,44 @@ static void test_lying_planner(void **state) {
   memory_arena_destroy(arena);
 }
 
+/* A stream's bounds and its last word belong to the plan, whatever the plan said when it was printed. */
+static void check_settled(const char *bound, const char *ending, PlanStatus status, const char *stopped_by) {
+  MemoryArena *arena = memory_arena_create();
+  PlanGraph *graph = chain_graph(arena, 8, false, NULL, NULL);
+  const char *error;
+  bool usage;
+  Plan *plan = plan_by_strategy(arena, graph, PLAN_STRATEGY_GREEDY, 7 << 20, &error, &usage);
+  plan->stopped_by = "still searching";
+  PlanAnswer answer = ask(arena, graph,
+                          memory_format(arena,
+                                        "cat <<'END'\n{\"event\": \"plan\", \"plan\": %s}\n{\"event\": \"bound\", "
+                                        "\"scope\": \"order\", \"lower_bound\": %s}\nEND\n%s",
+                                        plan_text(arena, graph, plan, true), bound, ending),
+                          5);
+  check_valid(arena, graph, answer.plan, 7 << 20);
+  assert_int_equal(answer.plan->status, status);
+  if (stopped_by)
+    assert_string_equal(answer.plan->stopped_by, stopped_by);
+  else
+    assert_null(answer.plan->stopped_by);
+  memory_arena_destroy(arena);
+}
+
+static void test_settled_plans(void **state) {
+  (void)state;
+  MemoryArena *arena = memory_arena_create();
+  const char *error, *cost;
+  bool usage;
+  PlanGraph *graph = chain_graph(arena, 8, false, NULL, NULL);
+  cost = memory_format(arena, "%.17g",
+                       plan_by_strategy(arena, graph, PLAN_STRATEGY_GREEDY, 7 << 20, &error, &usage)->cost);
+  const char *end = "echo '{\"event\": \"end\", \"reason\": \"work limit\"}'";
+  check_settled(cost, end, PLAN_STATUS_OPTIMAL, NULL);
+  check_settled(cost, "kill -9 $$", PLAN_STATUS_OPTIMAL, NULL);
+  check_settled("16.5", end, PLAN_STATUS_FEASIBLE, "work limit");
+  memory_arena_destroy(arena);
+}
+
 /* A planner that claims infeasibility is reported as such. */
 static void test_infeasible(void **state) {
   (void)state;
@@ -161,7 +199,7 @@ static void test_real_planner(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_faulty_planners), cmocka_unit_test(test_missing_planner),
-                                     cmocka_unit_test(test_lying_planner), cmocka_unit_test(test_infeasible),
-                                     cmocka_unit_test(test_real_planner)};
+                                     cmocka_unit_test(test_lying_planner),   cmocka_unit_test(test_settled_plans),
+                                     cmocka_unit_test(test_infeasible),      cmocka_unit_test(test_real_planner)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
