@@ -112,7 +112,7 @@ static void label_summary(DotWriter *writer, Text *label, const DrawnNode *box) 
   long long runs = (long long)(box->runs / box->times);
   text_append(label, "%s\\n%lld run%s, ", words[box->class], runs, runs == 1 ? "" : "s");
   append_cost(writer, label, box);
-  if (box->class == RUN_UPDATE)
+  if (box->class == RUN_UPDATE && writer->drawing->gradient_bytes)
     text_append(label, "\\nreads %s of gradients", format_bytes(picture->arena, writer->drawing->gradient_bytes));
   for (int fate = 0; fate < FATE_OTHER; fate++)
     if (box->bytes[fate] && box->class == RUN_FORWARD)

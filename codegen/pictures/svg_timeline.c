@@ -58,7 +58,7 @@ static double y_of(const Timeline *timeline, int64_t bytes) { return axis_place(
 static void draw_grid(Timeline *timeline, double top_value) {
   MemoryArena *arena = timeline->picture->arena;
   Text *svg = &timeline->svg;
-  int64_t step = byte_step((int64_t)top_value, 6);
+  int64_t step = byte_step((int64_t)top_value, 9);
   for (int64_t bytes = 0; (double)bytes <= top_value; bytes += step) {
     double y = y_of(timeline, bytes);
     text_append(svg, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>", LEFT, WIDTH - RIGHT, y, y);
