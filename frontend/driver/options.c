@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "frontend/driver/free_memory.h"
+
 typedef struct OptionInfo {
   const char *name; /* long name without dashes */
   const char *short_form;
@@ -53,6 +55,8 @@ static const char *set_tf32(Options *options, const char *value) {
 
 static const char *set_budget(Options *options, const char *value) {
   const char *error;
+  options->budget_is_free_memory = string_equal(value, "auto");
+  if (options->budget_is_free_memory) return NULL;
   return parse_size(value, &options->budget, &error) ? NULL : error;
 }
 
@@ -213,7 +217,8 @@ static const OptionInfo option_table[] = {
     {"arch", NULL, "LIST", "cuda: compile for these (default: sm_80,sm_86,sm_89,sm_90), PTX for later ones",
      set_architectures},
     {"tf32", NULL, NULL, "cuda: matrix products may round their operands to 10 bits of mantissa", set_tf32},
-    {"memory-budget", NULL, "SIZE", "most bytes that the arena may take, such as 8GiB or 64MB", set_budget},
+    {"memory-budget", NULL, "SIZE",
+     "most bytes that the arena may take: 8GiB, 64MB, or auto, what is free on this machine", set_budget},
     {"strategy", NULL, "NAME", "ilp (default), none, blocks, sqrt, selective or greedy", set_strategy},
     {"device", NULL, "NAME", "whose costs to plan with: cpu, h100, h200, a100, rtx4090, ..., or a description file",
      set_device},
@@ -296,6 +301,16 @@ static int unknown_option(const Options *options, const Command *command, const 
   return usage_error(command, "unknown option '%s'", word);
 }
 
+static int resolve_budget(Options *options) {
+  const char *error;
+  if (!find_free_memory(options->target, options->arena, &options->budget, &error)) {
+    fprintf(stderr, "reprise: --memory-budget=auto: %s\n", error);
+    return EXIT_DEVICE;
+  }
+  if (!options->quiet) fprintf(stderr, "note: the budget is %s\n", format_bytes_exact(options->arena, options->budget));
+  return EXIT_OK;
+}
+
 int parse_options(const Command *command, int count, char **words, Options *options) {
   bool only_files = false;
   options->command = command->name;
@@ -328,7 +343,7 @@ int parse_options(const Command *command, int count, char **words, Options *opti
   if (options->files.count < command->files_least || options->files.count > command->files_most)
     return usage_error(command, "expected %s, found %lld file%s", command->arguments, (long long)options->files.count,
                        options->files.count == 1 ? "" : "s");
-  return EXIT_OK;
+  return options->budget_is_free_memory ? resolve_budget(options) : EXIT_OK;
 }
 
 void print_command_help(FILE *file, const Command *command) {

@@ -25,6 +25,7 @@ typedef struct Options {
   const char *output;            /* -o; NULL: by the input's name */
   unsigned emissions;            /* OutputKind bits; 0: not given */
   int64_t budget;                /* bytes; -1: none */
+  bool budget_is_free_memory;    /* --memory-budget=auto */
   const char *dump_pass;
   const Target *target;
   CudaOptions cuda;        /* of the cuda target */
@@ -50,7 +51,8 @@ typedef struct Command {
   int (*run)(const Options *options);
 } Command;
 
-/* Parses the words after the command's name. Reports on stderr; returns EXIT_OK, or EXIT_USAGE. */
+/* Parses the words after the command's name. Reports on stderr; returns EXIT_OK, EXIT_USAGE, or EXIT_DEVICE where the
+ * device is not there whose free memory is to be the budget. */
 int parse_options(const Command *command, int count, char **words, Options *options);
 /* Help texts on a stream. */
 void print_command_help(FILE *file, const Command *command);

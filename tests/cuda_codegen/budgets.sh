@@ -48,3 +48,9 @@ for budget in 8GiB 650KiB 550KiB; do
   cmp weights first_weights || fail "$budget: other weights"
   cmp gradients first_gradients || fail "$budget: other gradients"
 done
+
+# what is free: 512 MiB less the emulated context, cuBLAS, and what is left over
+# shellcheck disable=SC2086
+REPRISE_EMULATOR_MEMORY=536870912 "$reprise" plan "$examples/char_transformer.rp" $sizes --target=cuda \
+  --memory-budget=auto >output 2>&1 || fail "auto: $(cat output)"
+grep -q 'the budget is 343,932,928 B' output || fail "auto: $(cat output)"
