@@ -150,7 +150,7 @@ static int write_plan_files(const Options *options, const Compilation *compilati
 
 /* Sources and executable, as far as they are asked for. */
 static int write_program(const Options *options, const Compilation *compilation) {
-  enum { IMAGES = EMIT_EXECUTABLE | EMIT_C | EMIT_PTX, SOURCES = IMAGES | EMIT_CUDA };
+  enum { IMAGES = EMIT_EXECUTABLE | EMIT_C | EMIT_PTX | EMIT_KERNELS, SOURCES = IMAGES | EMIT_CUDA };
   Produced produced;
   int code;
   if (!(options->emissions & SOURCES)) return EXIT_OK;
@@ -158,6 +158,9 @@ static int write_program(const Options *options, const Compilation *compilation)
   if ((code = write_emission(options, EMIT_C, ".c", produced.host))) return code;
   if (produced.cuda && (code = write_emission(options, EMIT_CUDA, ".cu", produced.cuda->source))) return code;
   if (produced.cuda && (code = write_emission(options, EMIT_PTX, ".ptx", produced.images.ptx.bytes))) return code;
+  if (produced.cuda &&
+      (code = write_emission(options, EMIT_KERNELS, ".kernels.json", cuda_kernels_json(options, &produced))))
+    return code;
   if (!(options->emissions & EMIT_EXECUTABLE)) return EXIT_OK;
   char *output = output_name(options, EMIT_EXECUTABLE, "");
   code = link_program(options, &produced, output);
@@ -174,7 +177,7 @@ int compile_command(const Options *given) {
   if (!options.emissions && !options.dump_pass) options.emissions = EMIT_EXECUTABLE;
   if (options.output && string_equal(options.output, "-") &&
       (options.emissions & (options.emissions - 1) || options.emissions == EMIT_EXECUTABLE)) {
-    fprintf(stderr, "reprise compile: '-o -' goes with --emit of one text (c, cu, ptx, ir or graph)\n");
+    fprintf(stderr, "reprise compile: '-o -' goes with --emit of one text (c, cu, ptx, kernels, ir or graph)\n");
     return EXIT_USAGE;
   }
   Module *module = load_module(&options, &code);

@@ -23,17 +23,17 @@ static const char *set_emissions(Options *options, const char *value) {
   static const struct {
     const char *name;
     OutputKind emission;
-  } kinds[] = {{"exe", EMIT_EXECUTABLE}, {"c", EMIT_C},     {"ir", EMIT_IR},
-               {"graph", EMIT_GRAPH},    {"cu", EMIT_CUDA}, {"ptx", EMIT_PTX}};
+  } kinds[] = {{"exe", EMIT_EXECUTABLE}, {"c", EMIT_C},     {"ir", EMIT_IR},          {"graph", EMIT_GRAPH},
+               {"cu", EMIT_CUDA},        {"ptx", EMIT_PTX}, {"kernels", EMIT_KERNELS}};
   char *rest, *list = memory_string(options->arena, value);
   for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
     unsigned found = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
       if (string_equal(word, kinds[i].name)) found = kinds[i].emission;
-    if (!found) return "expected a list of exe, c, cu, ptx, ir, graph";
+    if (!found) return "expected a list of exe, c, cu, ptx, kernels, ir, graph";
     options->emissions |= found;
   }
-  return options->emissions ? NULL : "expected a list of exe, c, cu, ptx, ir, graph";
+  return options->emissions ? NULL : "expected a list of exe, c, cu, ptx, kernels, ir, graph";
 }
 
 static const char *set_target(Options *options, const char *value) {
@@ -212,7 +212,8 @@ static const char *set_verbose(Options *options, const char *value) {
 static const OptionInfo option_table[] = {
     {"output", "-o", "FILE", "where the result goes; - is standard output (--emit of one text)", set_output},
     {"define", "-D", "NAME=VALUE", "replaces a dim or const of the model file", set_definition},
-    {"emit", NULL, "LIST", "what to write: exe (default), c, cu, ptx, ir, graph; several with commas", set_emissions},
+    {"emit", NULL, "LIST", "what to write: exe (default), c, cu, ptx, kernels, ir, graph; several with commas",
+     set_emissions},
     {"target", NULL, "NAME", "cpu (default) or cuda", set_target},
     {"arch", NULL, "LIST", "cuda: compile for these (default: sm_80,sm_86,sm_89,sm_90), PTX for later ones",
      set_architectures},
@@ -337,7 +338,7 @@ int parse_options(const Command *command, int count, char **words, Options *opti
     const char *fault = info->set(options, value);
     if (fault) return usage_error(command, "option '--%s': %s, found '%s'", info->name, fault, value);
   }
-  if (options->emissions & (EMIT_CUDA | EMIT_PTX)) options->cuda_option = "--emit of cu or ptx";
+  if (options->emissions & (EMIT_CUDA | EMIT_PTX | EMIT_KERNELS)) options->cuda_option = "--emit of cu, ptx or kernels";
   if (options->cuda_option && options->target != &target_cuda)
     return usage_error(command, "%s goes with --target=cuda", options->cuda_option);
   if (options->files.count < command->files_least || options->files.count > command->files_most)

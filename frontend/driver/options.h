@@ -14,7 +14,8 @@ typedef enum OutputKind {
   EMIT_IR = 4,
   EMIT_GRAPH = 8,
   EMIT_CUDA = 16,
-  EMIT_PTX = 32
+  EMIT_PTX = 32,
+  EMIT_KERNELS = 64 /* what the kernels take of a device */
 } OutputKind;
 
 typedef struct Options {

@@ -28,7 +28,9 @@ typedef struct Produced {
 int produce_sources(const Options *options, const Compilation *compilation, bool images, Produced *produced);
 int produce_cuda(const Options *options, const Compilation *compilation, const CodegenOptions *codegen, bool images,
                  Produced *produced);
+/* What each kernel takes on each architecture: a table on standard output, and JSON. */
 void print_cuda_kernels(const Produced *produced);
+char *cuda_kernels_json(const Options *options, const Produced *produced);
 
 /* Emits, compiles and links the program. Returns an ExitCode after its own message. */
 int produce_executable(const Options *options, const Compilation *compilation, const char *output);

@@ -45,3 +45,11 @@ FAKE_NVRTC=spill expect 'spill' 0 "trace.rp:[0-9]*:[0-9]*: warning: kernel '.*sp
 FAKE_NVRTC=error expect 'refused source' 70 "trace.rp:[0-9]*:[0-9]*: error: NVRTC refuses kernel" --target=cuda
 FAKE_NVRTC=option expect 'unknown architecture' 7 'does not compile for sm_999' --target=cuda --arch=sm_999
 FAKE_NVRTC=empty expect 'no code' 70 'NVRTC gives no code for sm_90' --target=cuda --arch=sm_90
+
+# what the assembler says of kernels
+FAKE_NVRTC=spill "$reprise" compile "$examples/trace.rp" --target=cuda --arch=sm_90 --emit=kernels -o kernels 2>output
+tr -d ' \n' <kernels | grep -q '"sm_90":{"registers":255,"shared_bytes":0,"stack_bytes":64,"spill_bytes":64}' || {
+  echo "FAILED: kernels:" >&2
+  cat kernels output >&2
+  exit 1
+}
