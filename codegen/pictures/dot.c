@@ -242,7 +242,8 @@ static void style_edge(DotWriter *writer, void *edge, const DrawnEdge *drawn, in
 }
 
 /* Backward edges are given upside down, saved ones may be level: so `dot` gets one direction for everything, and ranks
- * forward and backward of a module side by side. */
+ * forward and backward of a module side by side. Boxes of one module are level, so that modules stand below each other.
+ */
 static void write_edges(DotWriter *writer) {
   const Drawing *drawing = writer->drawing;
   int64_t most = 0;
@@ -256,7 +257,9 @@ static void write_edges(DotWriter *writer) {
     Agedge_t *edge = agedge(writer->root, tail, head, NULL, 1);
     style_edge(writer, edge, drawn, most);
     if (turned) set(edge, "dir", "back");
-    if (drawn->kind == EDGE_SAVED || drawn->kind == EDGE_AGAIN) set(edge, "minlen", "0");
+    bool one_unit = drawing->nodes.items[drawn->from].unit == drawing->nodes.items[drawn->to].unit;
+    bool level = drawn->kind == EDGE_SAVED || drawn->kind == EDGE_AGAIN;
+    if (level || (one_unit && drawing->detail == DETAIL_MODULE)) set(edge, "minlen", "0");
     if (!drawn->ranked) set(edge, "constraint", "false");
   }
 }
