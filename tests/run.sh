@@ -9,19 +9,20 @@ cd "$(dirname "$0")/.."
 sh .ci/install
 jobs=$(nproc)
 
-run_suite() { # folder, cmake options...
-  folder=$1; shift
+run_suite() { # folder, tests left out (a pattern), cmake options...
+  folder=$1 without=$2; shift 2
   cmake -S . -B "$folder" -G Ninja "$@" >"$folder.log" 2>&1 || { cat "$folder.log"; exit 1; }
   cmake --build "$folder" -j "$jobs" >"$folder.log" 2>&1 || { tail -n 60 "$folder.log"; exit 1; }
-  ctest --test-dir "$folder" -j "$jobs" --output-on-failure -LE 'slow|bench'
+  ctest --test-dir "$folder" -j "$jobs" --output-on-failure -LE 'slow|bench' -E "$without"
 }
 
 mode=${1:-all}
 if [ "$mode" = all ] || [ "$mode" = release ]; then
-  run_suite build -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=RelWithDebInfo
+  run_suite build '^$' -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=RelWithDebInfo
 fi
 if [ "$mode" = all ] || [ "$mode" = sanitize ]; then
-  run_suite build-sanitize -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo -DREPRISE_SANITIZE=ON
+  # the emulated device switches stacks, and NVIDIA's own libraries leak: both are for the release build
+  run_suite build-sanitize '^cuda_' -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo -DREPRISE_SANITIZE=ON
 fi
 if [ "$mode" = all ] || [ "$mode" = valgrind ]; then
   for test in test_ir_eval_structure test_ir_eval_kernels test_ir_eval_state test_ir_verify test_passes_simplify test_passes_fuse \
