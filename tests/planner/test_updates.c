@@ -25,10 +25,10 @@
 enum { EXACT_STATES = 200000, BUDGETS = 24 };
 
 static const char model_text[] =
-    "dim B = 64\n"
+    "dim B = 256\n"
     "model Gated(x: [B, 16]) {\n"
     "  h = x\n"
-    "  for i in 0..3 {\n"
+    "  for i in 0..2 {\n"
     "    param w.{i}: [16, 16] = normal(0.1)\n"
     "    param v.{i}: [16, 16] = normal(0.1)\n"
     "    h = exp(h @ w.{i}) * (h @ v.{i})\n"
