@@ -11,8 +11,9 @@ typedef struct DecisionGroup {
   const char *name;   /* pattern, without the module */
   int64_t bytes;      /* of each */
   int64_t kept, recomputed;
-  int32_t most_runs;    /* the most executions of one of their nodes */
-  const char *minority; /* where kept and recomputed both occur: the modules or ids of the fewer, "h.0, h.3"; else NULL */
+  int32_t most_runs; /* the most executions of one of their nodes */
+  const char
+      *minority; /* where kept and recomputed both occur: the modules or ids of the fewer, "h.0, h.3"; else NULL */
   ARRAY(int32_t) storages;
 } DecisionGroup;
 

@@ -40,7 +40,10 @@ void append_storage_table(Text *html, const Picture *picture) {
   text_append(html, "<div class=\"scroll tall\"><table id=\"storages\"><thead><tr>");
   for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) text_append(html, "<th scope=\"col\">%s</th>", heads[i]);
   text_append(html, "</tr></thead><tbody>\n");
-  for (int32_t s = 0; s < picture->graph->storages.count; s++) append_row(html, picture, s, replay->live_at_peak[s]);
+  for (int persistent = 0; persistent < 2; persistent++) /* what a plan decides about comes first */
+    for (int32_t s = 0; s < picture->graph->storages.count; s++)
+      if (picture->graph->storages.items[s].persistent == (persistent == 1))
+        append_row(html, picture, s, replay->live_at_peak[s]);
   text_append(html, "</tbody></table></div>\n");
 }
 
