@@ -12,8 +12,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/cuda.h"
-#include "runtime/arena.h"
-#include "tests/codegen/emitted.h"
+#include "tests/cuda_codegen/device_emitted.h"
 
 /* REPRISE_TEST_ARCH: of the device, sm_90 when it is not set. */
 static const CudaOptions *cuda_options(void) {
@@ -32,6 +31,21 @@ PipelineOptions emitted_pipeline(void) {
                            .workspace_context = cuda_options()};
 }
 
+static struct { const char *from, *to; } planted;
+
+void emitted_plant(const char *from, const char *to) {
+  planted.from = from;
+  planted.to = to;
+}
+
+static void plant(MemoryArena *memory, CudaProgram *program) {
+  char *at = strstr(program->source, planted.from);
+  if (!at) fail_msg("no kernel has '%s'", planted.from);
+  int before = (int)(at - program->source);
+  program->source = memory_format(memory, "%.*s%s%s", before, program->source, planted.to, at + strlen(planted.from));
+  program->length = (int64_t)strlen(program->source);
+}
+
 char *emitted_source(MemoryArena *memory, const Compilation *compilation) {
   CodegenOptions options = {.cuda = cuda_options()};
   CudaProgram *program = emit_cuda_device(compilation, &options, memory);
@@ -40,6 +54,7 @@ char *emitted_source(MemoryArena *memory, const Compilation *compilation) {
   const char *error;
   int64_t length;
   if (!program) return NULL;
+  if (planted.from) plant(memory, program);
   if (!compile_cuda(program, options.cuda, TEST_INCLUDE, memory, &images, &code, &error)) fail_msg("%s", error);
   char *source = emit_cuda_host(program, &images, memory, &length);
   assert_int_equal(length, strlen(source));
@@ -100,16 +115,9 @@ static void observe(RpContext *context, int64_t kernel) {
     run->runtime.fill(context, done->freed[2 * i], 0xff, done->freed[2 * i + 1], NULL);
 }
 
-static void check(bool done, const RpStatus *status) {
-  if (!done) fail_msg("%s", status->message);
-}
-
-/* REPRISE_TEST_COMPILE: programs are only compiled, to be kept. */
-void emitted_run(Emitted *emitted, const RpPhase *phase) {
-  if (getenv("REPRISE_TEST_COMPILE")) skip();
+bool emitted_try(Emitted *emitted, const RpPhase *phase, RpStatus *status) {
   DeviceRun run = {emitted, find_runtime(emitted->library)};
   const Runtime *runtime = &run.runtime;
-  RpStatus status = {0};
   RpContext context = {.program = emitted->program};
   RpControl control;
   float *scalars = NEW_ARRAY(emitted->memory, float, 2 * phase->scalar_count + 1);
@@ -117,14 +125,21 @@ void emitted_run(Emitted *emitted, const RpPhase *phase) {
   emitted->observed = NEW_ARRAY(emitted->memory, char *, phase->observable_count);
   for (int64_t i = 0; i < phase->observable_count; i++)
     emitted->observed[i] = memory_alloc(emitted->memory, emitted_bytes(&phase->observables[i].tensor));
-  check(runtime->open(&context, &status), &status);
-  check(runtime->write(&context, 0, emitted->arena, bytes, &status), &status);
+  if (!runtime->open(&context, status) || !runtime->write(&context, 0, emitted->arena, bytes, status)) return false;
   context.observer = observe;
   context.observer_data = &run;
   context.phase = phase;
   observe(&context, -1);
-  check(runtime->start(&context, emitted->control, &status), &status);
-  check(runtime->finish(&context, &control, scalars, &status), &status);
-  check(runtime->read(&context, 0, emitted->arena, bytes, &status), &status);
+  bool done = runtime->start(&context, emitted->control, status) &&
+              runtime->finish(&context, &control, scalars, status) &&
+              runtime->read(&context, 0, emitted->arena, bytes, status);
   runtime->close(&context);
+  return done;
+}
+
+/* REPRISE_TEST_COMPILE: programs are only compiled, to be kept. */
+void emitted_run(Emitted *emitted, const RpPhase *phase) {
+  RpStatus status = {0};
+  if (getenv("REPRISE_TEST_COMPILE")) skip();
+  if (!emitted_try(emitted, phase, &status)) fail_msg("%s", status.message);
 }
