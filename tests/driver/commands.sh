@@ -133,7 +133,7 @@ for row in csv.DictReader(open("curve.csv")):
 CHECK
   ;;
 options)
-  run 2 "$reprise" compile trace.rp --emit=java; complains "exe, c, ir, graph"
+  run 2 "$reprise" compile trace.rp --emit=java; complains "exe, c, "
   run 2 "$reprise" compile trace.rp --strategy=best; complains "ilp, none"
   run 1 "$reprise" compile trace.rp --device=abacus -o prog; complains "rtx4090"
   run 2 "$reprise" compile trace.rp -o; complains "lacks its value"
