@@ -12,12 +12,6 @@ static bool droppable(const PlanGraph *graph, int32_t storage) {
   return !what->persistent && what->decision != PLAN_KEEP && graph->nodes.items[what->producer].recompute;
 }
 
-static int32_t last_need(const PlanGraph *graph, int32_t storage) {
-  const PlanStorage *what = &graph->storages.items[storage];
-  if (what->result) return (int32_t)graph->nodes.count;
-  return what->reader_count ? what->readers[what->reader_count - 1] : what->producer;
-}
-
 static bool reads(const PlanNode *node, int32_t storage) {
   for (int32_t i = 0; i < node->input_count; i++)
     if (node->inputs[i] == storage) return true;
@@ -49,7 +43,8 @@ static int64_t *certain_bytes(MemoryArena *arena, const PlanGraph *graph) {
     const PlanStorage *storage = &graph->storages.items[s];
     if (storage->persistent || droppable(graph, s)) continue;
     change[storage->producer + 1] += storage->bytes;
-    change[last_need(graph, s) + 1 < count + 1 ? last_need(graph, s) + 1 : count + 1] -= storage->bytes;
+    change[plan_graph_last_need(graph, s) + 1 < count + 1 ? plan_graph_last_need(graph, s) + 1 : count + 1] -=
+        storage->bytes;
   }
   int64_t held = graph->persistent_bytes;
   for (int32_t n = 0; n < count; n++) {
@@ -166,7 +161,8 @@ static void add_memory_row(Phases *phases, int32_t k) {
     const PlanStorage *storage = &graph->storages.items[s];
     if (phases->live[k][s] >= 0)
       mip_term(phases->mip, phases->live[k][s], (double)storage->bytes / phases->unit);
-    else if (!storage->persistent && storage->producer < phases->at[k] && last_need(graph, s) >= phases->at[k])
+    else if (!storage->persistent && storage->producer < phases->at[k] &&
+             plan_graph_last_need(graph, s) >= phases->at[k])
       base += storage->bytes;
   }
   mip_row_end(phases->mip, -HUGE_VAL, (double)(phases->options->budget - base) / phases->unit);
@@ -217,7 +213,7 @@ double bound_cost(MemoryArena *arena, const PlanGraph *graph, const BoundOptions
   add_rows(&phases);
   if (!phases.mip->columns.count || !phases.mip->rows.count) return graph->base_cost;
   MipEvents events = {.context = options->context, .stop = options->stop};
-  MipLimits limits = {.nodes = options->nodes, .work = options->work, .gap = 1e-6, .cuts = true};
+  MipLimits limits = {.nodes = options->nodes, .work = options->work, .gap = 1e-6};
   limits.cutoff = options->target;
   MipResult result = mip_solve(phases.mip, &limits, &events);
   if (result.status == MIP_INFEASIBLE) return HUGE_VAL;

@@ -26,10 +26,9 @@ typedef struct Search {
   bool smallest; /* minimise the peak instead of the cost */
   int64_t budget;
   int32_t tracked_count;
-  int32_t *bit;         /* per storage: its bit in the live set, -1 when its life is fixed */
-  int32_t *tracked;     /* per bit: storage */
-  int32_t *last_reader; /* per storage: last reader in the graph's order, -1; node count for results */
-  int64_t *fixed;       /* per number of nodes done: bytes of persistent and untracked live storages */
+  int32_t *bit;     /* per storage: its bit in the live set, -1 when its life is fixed */
+  int32_t *tracked; /* per bit: storage */
+  int64_t *fixed;   /* per number of nodes done: bytes of persistent and untracked live storages */
   ARRAY(Entry) entries;
   ARRAY(HeapItem) heap;
   int32_t *slots; /* open addressing: entry + 1 */
@@ -55,15 +54,6 @@ static void mark_tracked(Search *search) {
   }
 }
 
-static void find_last_readers(Search *search) {
-  const PlanGraph *graph = search->graph;
-  for (int64_t s = 0; s < graph->storages.count; s++) {
-    const PlanStorage *storage = &graph->storages.items[s];
-    search->last_reader[s] = storage->reader_count ? storage->readers[storage->reader_count - 1] : -1;
-    if (storage->result) search->last_reader[s] = (int32_t)graph->nodes.count;
-  }
-}
-
 /* fixed[t]: an untracked storage is live after t nodes when it is made and some later node, or the end, reads it. */
 static void sum_fixed(Search *search) {
   const PlanGraph *graph = search->graph;
@@ -72,7 +62,7 @@ static void sum_fixed(Search *search) {
     for (int64_t s = 0; s < graph->storages.count; s++) {
       const PlanStorage *storage = &graph->storages.items[s];
       if (storage->persistent || search->bit[s] >= 0) continue;
-      if (storage->producer < t && search->last_reader[s] >= t) search->fixed[t] += storage->bytes;
+      if (storage->producer < t && plan_graph_last_need(graph, (int32_t)s) >= t) search->fixed[t] += storage->bytes;
     }
   }
 }
@@ -83,11 +73,9 @@ static Search *create_search(MemoryArena *arena, const PlanGraph *graph) {
   search->graph = graph;
   search->bit = NEW_ARRAY(arena, int32_t, graph->storages.count);
   search->tracked = NEW_ARRAY(arena, int32_t, graph->storages.count);
-  search->last_reader = NEW_ARRAY(arena, int32_t, graph->storages.count);
   mark_tracked(search);
   if (search->tracked_count > MASK_BITS || graph->nodes.count >= MAX_NODES) return NULL;
   search->fixed = NEW_ARRAY(arena, int64_t, graph->nodes.count + 1);
-  find_last_readers(search);
   sum_fixed(search);
   return search;
 }
@@ -167,7 +155,7 @@ static bool is_live(const Search *search, const State *state, int32_t storage) {
 /* A storage that cannot be made again must stay while a first execution, or the end, still needs it. */
 static bool may_end(const Search *search, int32_t storage, int32_t done) {
   const PlanStorage *what = &search->graph->storages.items[storage];
-  if (search->last_reader[storage] < done) return true;
+  if (plan_graph_last_need(search->graph, storage) < done) return true;
   if (what->decision == PLAN_KEEP) return false;
   return plan_graph_may_rerun(search->graph, what->producer, done);
 }

@@ -16,8 +16,6 @@ typedef struct Session {
   glp_prob *problem;
   double *values;
   double bound;
-  int64_t nodes;
-  int iterations_before;
   bool stopped;
 } Session;
 
@@ -82,9 +80,8 @@ static void on_event(glp_tree *tree, void *info) {
   Session *session = info;
   int active, current, total;
   glp_ios_tree_size(tree, &active, &current, &total);
-  session->nodes = total;
   note_bound(session, tree);
-  int64_t iterations = glp_get_it_cnt(session->problem) - session->iterations_before;
+  int64_t iterations = glp_get_it_cnt(session->problem);
   bool over = total > session->limits->nodes || iterations * session->mip->rows.count > session->limits->work ||
               session->bound >= session->limits->cutoff;
   if (over || (session->events->stop && session->events->stop(session->events->context))) {
@@ -119,8 +116,8 @@ static int branch(Session *session) {
   glp_init_iocp(&settings);
   settings.msg_lev = GLP_MSG_OFF;
   settings.mip_gap = session->limits->gap;
-  settings.mir_cuts = session->limits->cuts ? GLP_ON : GLP_OFF;
-  settings.cov_cuts = session->limits->cuts ? GLP_ON : GLP_OFF;
+  settings.mir_cuts = GLP_ON;
+  settings.cov_cuts = GLP_ON;
   settings.sr_heur = GLP_OFF; /* would record roundings that the caller has not checked */
   settings.cb_func = on_event;
   settings.cb_info = session;
@@ -151,16 +148,6 @@ static void on_error(void *info) {
   longjmp(broken, 1);
 }
 
-static void collect(Session *session, MipResult *result) {
-  const Mip *mip = session->mip;
-  if (result->status == MIP_OPTIMAL || result->status == MIP_FEASIBLE) {
-    result->values = NEW_ARRAY(mip->arena, double, mip->columns.count);
-    for (int64_t j = 0; j < mip->columns.count; j++) result->values[j] = glp_mip_col_val(session->problem, (int)j + 1);
-    result->objective = glp_mip_obj_val(session->problem);
-  }
-  result->iterations = glp_get_it_cnt(session->problem) - session->iterations_before;
-}
-
 MipResult mip_solve(Mip *mip, const MipLimits *limits, const MipEvents *events) {
   /* Everything that is read after a jump lives in the arena: locals may be lost. */
   Session *session = NEW(mip->arena, Session);
@@ -170,17 +157,16 @@ MipResult mip_solve(Mip *mip, const MipLimits *limits, const MipEvents *events) 
   glp_term_out(GLP_OFF);
   if (setjmp(broken)) {
     glp_free_env();
-    return (MipResult){.status = MIP_FAILED, .bound = -HUGE_VAL, .nodes = session->nodes};
+    return (MipResult){.status = MIP_FAILED, .bound = -HUGE_VAL};
   }
   glp_error_hook(on_error, NULL);
   session->problem = glp_create_prob();
   result->status = run(session);
-  collect(session, result);
   result->bound = session->bound;
-  if (result->status == MIP_OPTIMAL)
-    result->bound =
-        fmin(result->objective, fmax(session->bound, result->objective - limits->gap * fabs(result->objective)));
-  result->nodes = session->nodes;
+  if (result->status == MIP_OPTIMAL) {
+    double objective = glp_mip_obj_val(session->problem);
+    result->bound = fmin(objective, fmax(session->bound, objective - limits->gap * fabs(objective)));
+  }
   glp_delete_prob(session->problem);
   glp_error_hook(NULL, NULL);
   glp_free_env();

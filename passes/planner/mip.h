@@ -45,7 +45,7 @@ int32_t mip_row_end(Mip *mip, double lower, double upper);
 typedef struct MipEvents {
   void *context;
   /* An integral solution of all rows so far, indexed by column. Adds the rows that it violates to the program; adding
-   * none accepts it. May be NULL. */
+   * none accepts it, and is the only place where solutions are seen. May be NULL. */
   void (*candidate)(void *context, Mip *mip, const double *values);
   bool (*stop)(void *context); /* asked often; may be NULL */
 } MipEvents;
@@ -55,17 +55,13 @@ typedef struct MipLimits {
   int64_t work;  /* simplex iterations x rows */
   double gap;    /* relative */
   double cutoff; /* stop once every open node's bound is at least this; HUGE_VAL for none */
-  bool cuts;     /* mixed-integer-rounding and cover cuts */
 } MipLimits;
 
 typedef enum MipStatus { MIP_OPTIMAL, MIP_FEASIBLE, MIP_INFEASIBLE, MIP_LIMIT, MIP_FAILED } MipStatus;
 
 typedef struct MipResult {
   MipStatus status;
-  double *values;   /* OPTIMAL and FEASIBLE: the best solution, in the program's arena */
-  double objective; /* of values */
-  double bound;     /* lower bound on any solution; -HUGE_VAL when none is known */
-  int64_t nodes, iterations;
+  double bound; /* lower bound on any solution; -HUGE_VAL when none is known */
 } MipResult;
 
 /* Solves. MIP_FAILED: the solver broke down (numerically, or an internal error of GLPK, which it survives). */

@@ -166,10 +166,6 @@ RunList plan_runs(MemoryArena *arena, const Plan *plan) {
 
 /* ---- decisions ---- */
 
-static bool read_by_stage(const PlanGraph *graph, const PlanStorage *storage) {
-  return storage->reader_count > 0 && storage->readers[storage->reader_count - 1] >= graph->first_stage;
-}
-
 static bool step_drops(const PlanStep *step, int32_t storage) {
   for (int32_t i = 0; i < step->drop_count; i++)
     if (step->drops[i] == storage) return true;
@@ -208,7 +204,8 @@ DecisionList plan_decisions(MemoryArena *arena, const PlanGraph *graph, const Pl
   DecisionList list = {0};
   for (int32_t s = 0; s < graph->storages.count; s++) {
     const PlanStorage *storage = &graph->storages.items[s];
-    if (storage->persistent || storage->producer >= graph->first_stage || !read_by_stage(graph, storage)) continue;
+    if (storage->persistent || storage->producer >= graph->first_stage || !plan_graph_read_by_stages(graph, s))
+      continue;
     StorageDecision decision = {.storage = s, .kept = made[s] == 1, .times_run = ran[storage->producer]};
     array_push(arena, &list, decision);
   }
@@ -223,7 +220,7 @@ bool plan_obeys_decisions(MemoryArena *scratch, const PlanGraph *graph, const Pl
     const PlanStorage *what = &graph->storages.items[s];
     bool broken = (what->decision == PLAN_KEEP && made[s] > 1) ||
                   (what->decision == PLAN_RECOMPUTE && what->producer < graph->first_stage && !what->result &&
-                   read_by_stage(graph, what) && live[s]);
+                   plan_graph_read_by_stages(graph, s) && live[s]);
     if (!broken) continue;
     *storage = s;
     return false;

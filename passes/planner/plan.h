@@ -39,8 +39,8 @@ PlanStatus plan_status_of(double cost, double lower_bound);
 /* A growing list of nodes in the order in which they run. */
 typedef ARRAY(int32_t) RunList;
 
-/* Where instances of storages begin and end in a run sequence. For run k, flags of input i are at input_end[k] + i …
- * The same analysis serves plan_from_runs() and runs_profile(). */
+/* Where instances of storages begin and end in a run sequence. For run k, the flag of input i is at input_base[k] + i,
+ * that of output o at output_base[k] + o. The same analysis serves plan_from_runs() and runs_profile(). */
 typedef struct RunUses {
   bool *first;       /* by run: the first execution of its node, whose outputs cannot be dropped */
   bool *input_ends;  /* indexed by input_base[k] + i: this run is the last to read the instance */

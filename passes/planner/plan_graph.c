@@ -176,6 +176,17 @@ int32_t plan_graph_node(const PlanGraph *graph, const char *id) {
   return found ? (int32_t)*found : -1;
 }
 
+int32_t plan_graph_last_need(const PlanGraph *graph, int32_t storage) {
+  const PlanStorage *what = &graph->storages.items[storage];
+  if (what->result) return (int32_t)graph->nodes.count;
+  return what->reader_count ? what->readers[what->reader_count - 1] : what->producer;
+}
+
+bool plan_graph_read_by_stages(const PlanGraph *graph, int32_t storage) {
+  const PlanStorage *what = &graph->storages.items[storage];
+  return what->reader_count > 0 && what->readers[what->reader_count - 1] >= graph->first_stage;
+}
+
 bool plan_graph_may_rerun(const PlanGraph *graph, int32_t node, int32_t position) {
   const PlanNode *what = &graph->nodes.items[node];
   if (!what->recompute) return false;

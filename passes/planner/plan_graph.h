@@ -100,6 +100,11 @@ char *plan_graph_text(MemoryArena *arena, const PlanGraph *graph);
 /* Storage or node number of an id, or -1. */
 int32_t plan_graph_storage(const PlanGraph *graph, const char *id);
 int32_t plan_graph_node(const PlanGraph *graph, const char *id);
+/* The last node that reads a storage: the node count for a result, the producer (-1 of a persistent) where nobody does.
+ */
+int32_t plan_graph_last_need(const PlanGraph *graph, int32_t storage);
+/* Does a stage, a node from first_stage on, read the storage? */
+bool plan_graph_read_by_stages(const PlanGraph *graph, int32_t storage);
 /* May node run again once the nodes of `order` < `position` have run for the first time? No when the node may not be
  * recomputed or a later node that has run has written what it reads. */
 bool plan_graph_may_rerun(const PlanGraph *graph, int32_t node, int32_t position);

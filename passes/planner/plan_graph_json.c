@@ -88,8 +88,8 @@ static void check_choice(Reader *reader, json_t *object, const char *where, cons
 
 static void check_storage(Reader *reader, json_t *object, const char *where, int64_t node) {
   static const char *const decisions[] = {"free", "keep", "recompute", NULL};
-  static const char *const roles[] = {"weights",     "gradients", "optimizer_state", "activations",
-                                      "temporaries", "workspace", "inputs",          NULL};
+  const char *roles[PLAN_ROLE_COUNT + 1] = {NULL};
+  for (int r = 0; r < PLAN_ROLE_COUNT; r++) roles[r] = plan_role_name((PlanRole)r);
   const char *id = check_id(reader, object, where);
   if (!json_is_object(object)) return;
   check_bytes(reader, object, where, "bytes", true);

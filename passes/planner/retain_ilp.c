@@ -350,8 +350,7 @@ MipStatus retain_ilp_solve(MemoryArena *arena, const PlanGraph *graph, const Ret
   add_stage_rows(ilp);
   if (graph->first_stage > 0) add_forward_row(ilp, graph->first_stage - 1);
   MipEvents mip_events = {.context = ilp, .candidate = on_candidate, .stop = on_stop};
-  MipLimits limits = {
-      .nodes = options->nodes, .work = options->work, .gap = options->gap, .cutoff = options->cutoff, .cuts = true};
+  MipLimits limits = {.nodes = options->nodes, .work = options->work, .gap = options->gap, .cutoff = options->cutoff};
   MipResult result = mip_solve(ilp->mip, &limits, &mip_events);
   memory_arena_destroy(ilp->scratch);
   return result.status;

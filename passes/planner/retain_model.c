@@ -161,10 +161,8 @@ static void make_grid(RetainModel *model, int32_t window) {
 /* ---- bytes that no choice changes ---- */
 
 static int32_t last_use(const RetainModel *model, int32_t storage) {
-  const PlanStorage *what = &model->graph->storages.items[storage];
   if (model->storages[storage].member) return model->storages[storage].forward_last;
-  if (what->result) return (int32_t)model->graph->nodes.count;
-  return what->reader_count ? what->readers[what->reader_count - 1] : what->producer;
+  return plan_graph_last_need(model->graph, storage);
 }
 
 /* Bytes that in-place outputs of a node save when storages live only as long as last_use() says. */

@@ -274,9 +274,7 @@ static const char *why_stopped(const Solver *solver) {
 
 static void finish(Solver *solver) {
   SolveResult *result = &solver->result;
-  if (!result->best) {
-    finish_infeasible(solver);
-  }
+  if (!result->best) finish_infeasible(solver);
   if (!result->best) {
     if (!result->reason) result->reason = result->proven_infeasible ? "infeasible" : why_stopped(solver);
     return;

@@ -209,11 +209,6 @@ static int by_value(const void *a, const void *b) {
   return x->storage - y->storage;
 }
 
-static bool read_by_stages(const PlanGraph *graph, int32_t storage) {
-  const PlanStorage *what = &graph->storages.items[storage];
-  return what->reader_count && what->readers[what->reader_count - 1] >= graph->first_stage;
-}
-
 /* Choices that stages read, by bytes per cost, largest first. The others are never kept for the stages: they are
  * recomputed where a recomputation needs them. */
 static int64_t rank_drops(const PlanGraph *graph, bool *kept, Drop *drops) {
@@ -221,7 +216,7 @@ static int64_t rank_drops(const PlanGraph *graph, bool *kept, Drop *drops) {
   for (int32_t s = 0; s < graph->storages.count; s++) {
     const PlanStorage *storage = &graph->storages.items[s];
     if (!retain_is_choice(graph, s)) continue;
-    if (!read_by_stages(graph, s))
+    if (!plan_graph_read_by_stages(graph, s))
       kept[s] = false;
     else if (storage->bytes > 0)
       drops[count++] = (Drop){(double)storage->bytes / (graph->nodes.items[storage->producer].cost + 1e-9), s};
