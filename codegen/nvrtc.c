@@ -250,7 +250,6 @@ bool compile_cuda(const CudaProgram *program, const CudaOptions *options, const 
   memset(images, 0, sizeof *images);
   *exit_code = EXIT_OK;
   *error = NULL;
-  bool done = load_library(&c) && check_architectures(&c, options) && compile_all(&c, options, images);
-  if (c.nvrtc.handle) dlclose(c.nvrtc.handle);
-  return done;
+  /* The library stays loaded: unloading it would lose what it allocated for itself. */
+  return load_library(&c) && check_architectures(&c, options) && compile_all(&c, options, images);
 }
