@@ -51,11 +51,38 @@ static bool parse_field(const char *text, const char *end, RpType type, char *to
   return true;
 }
 
+/* What a message shows of a field: printable, not long. */
+static void show_field(const char *text, const char *end, char *shown, size_t size) {
+  size_t length = 0;
+  for (; text < end && length + 1 < size; text++) shown[length++] = isprint((unsigned char)*text) ? *text : '?';
+  shown[length] = '\0';
+}
+
+static int64_t count_columns(const char *text, const char *end) {
+  int64_t columns = 1;
+  for (; text < end; text++) columns += *text == ',';
+  return columns;
+}
+
+static int64_t expected_columns(const RpSource *source) {
+  int64_t columns = 0;
+  for (int input = 0; input < source->reader->input_count; input++) columns += columns_of(source, input);
+  return columns;
+}
+
+static bool fail_columns(const CsvCursor *cursor, const char *end, RpStatus *status) {
+  return rp_fail(status, RP_BAD_DATA, "%s:%lld: expected %lld columns, found %lld", cursor->source->path,
+                 (long long)cursor->line, (long long)expected_columns(cursor->source),
+                 (long long)count_columns(cursor->at, end));
+}
+
 static bool fail_field(const CsvCursor *cursor, int64_t column, int input, const char *text, const char *end,
                        RpStatus *status) {
-  return rp_fail(status, RP_BAD_DATA, "%s:%lld: column %lld: input '%s' expects %s, found '%.*s'", cursor->source->path,
+  char shown[41];
+  show_field(text, end, shown, sizeof shown);
+  return rp_fail(status, RP_BAD_DATA, "%s:%lld: column %lld: input '%s' expects %s, found '%s'", cursor->source->path,
                  (long long)cursor->line, (long long)column, cursor->source->inputs[input]->name,
-                 rp_type_name(cursor->source->inputs[input]->type), (int)(end - text < 40 ? end - text : 40), text);
+                 rp_type_name(cursor->source->inputs[input]->type), shown);
 }
 
 /* Parses the line [cursor->at, end) into `row`. */
@@ -66,10 +93,7 @@ static bool parse_row(CsvCursor *cursor, char *end, char *row, RpStatus *status)
   for (int input = 0; input < source->reader->input_count; input++) {
     RpType type = source->inputs[input]->type;
     for (int64_t i = 0; i < columns_of(source, input); i++, column++) {
-      if (text > end) {
-        return rp_fail(status, RP_BAD_DATA, "%s:%lld: found %lld columns, the inputs take more", source->path,
-                       (long long)cursor->line, (long long)column);
-      }
+      if (text > end) return fail_columns(cursor, end, status);
       char *comma = memchr(text, ',', (size_t)(end - text));
       char *stop = comma ? comma : end;
       if (!parse_field(text, stop, type, row)) return fail_field(cursor, column + 1, input, text, stop, status);
@@ -77,11 +101,7 @@ static bool parse_row(CsvCursor *cursor, char *end, char *row, RpStatus *status)
       text = stop + 1;
     }
   }
-  if (text <= end) {
-    return rp_fail(status, RP_BAD_DATA, "%s:%lld: expected %lld columns, found more", source->path,
-                   (long long)cursor->line, (long long)column);
-  }
-  return true;
+  return text > end || fail_columns(cursor, end, status);
 }
 
 static bool reserve_row(CsvState *state, int64_t rows, RpStatus *status) {

@@ -121,6 +121,13 @@ bool rp_output_open(RpOutput *output, const char *path, RpStatus *status) {
   return true;
 }
 
+bool rp_output_try(const char *path, RpStatus *status) {
+  RpOutput output;
+  if (!rp_output_open(&output, path, status)) return false;
+  rp_output_discard(&output);
+  return true;
+}
+
 bool rp_output_write(RpOutput *output, int64_t offset, const void *bytes, int64_t count, RpStatus *status) {
   while (count > 0) {
     ssize_t put = pwrite(output->descriptor, bytes, count < INT_MAX ? (size_t)count : INT_MAX, (off_t)offset);

@@ -36,6 +36,8 @@ void rp_hold_standard_streams(void);
 
 /* Refuses a path where something other than a regular file is: the rename would replace it. */
 bool rp_output_open(RpOutput *output, const char *path, RpStatus *status);
+/* Whether rp_output_open would succeed; leaves nothing behind. */
+bool rp_output_try(const char *path, RpStatus *status);
 bool rp_output_write(RpOutput *output, int64_t offset, const void *bytes, int64_t count, RpStatus *status);
 /* Flushes to disk and renames; afterwards `output` is closed whether it worked or not. */
 bool rp_output_commit(RpOutput *output, RpStatus *status);

@@ -196,13 +196,21 @@ static bool train(RpRun *run, RpStatus *status) {
   return true;
 }
 
+/* What would be lost if it turned out only at the end that it cannot be written. */
+static bool try_outputs(const RpOptions *options, RpStatus *status) {
+  return (!options->save || rp_output_try(options->save, status)) &&
+         (!options->trace || rp_output_try(options->trace, status));
+}
+
 static bool execute(RpRun *run, RpStatus *status) {
   if (!rp_log_open(&run->log, run->options->log, run->options->resume != NULL, status)) return false;
   run->log.silent = run->options->print;
   if (run->options->print) run->log.terminal = false;
-  if (!prepare(run, status)) return false;
+  if (!try_outputs(run->options, status) || !prepare(run, status)) return false;
   rp_interrupt_install();
   report_start(run);
+  if (run->options->eval && !run->options->load && !run->options->resume)
+    rp_log_note(&run->log, "these are the initial weights; --load FILE evaluates trained ones");
   if (!(run->options->eval ? rp_evaluate(run, "test", status) : train(run, status))) return false;
   return !rp_interrupted() || report_interrupt(run, status);
 }

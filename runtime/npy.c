@@ -142,6 +142,10 @@ static bool check_header(RpSource *source, NpyState *state, const NpyHeader *hea
   if (header->fortran_order && header->rank > 1) {
     return rp_fail(status, RP_BAD_DATA, "'%s' is in Fortran order: save numpy.ascontiguousarray(x)", source->path);
   }
+  if (type < 0 && *header->descr == '>') {
+    return rp_fail(status, RP_BAD_DATA, "'%s' is big-endian (dtype %s): save x.astype(x.dtype.newbyteorder('<'))",
+                   source->path, header->descr);
+  }
   bool matches = type >= 0 && npy_types[type].type == source->inputs[0]->type;
   char found[48] = "dtype ";
   strncat(found, header->descr, sizeof found - sizeof "dtype ");

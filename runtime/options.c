@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef enum OptionId {
   STEPS,
@@ -164,6 +165,9 @@ static bool parse_source(RpOptions *options, const RpProgram *program, OptionId 
     if (!only || !*text) {
       return rp_fail(status, RP_USAGE, "%s: expected NAME=FILE with NAME one of %s, found '%s'", table[id].name, names,
                      text);
+    }
+    if (equals && access(text, F_OK) != 0) { /* NAME=FILE with another NAME, rather than a file with such a name */
+      return rp_fail(status, RP_USAGE, "%s: expected FILE or %s=FILE, found '%s'", table[id].name, only, text);
     }
     pair = (RpPair){only, text, (int)strlen(only)};
   }
@@ -368,7 +372,7 @@ char *rp_options_help(const RpProgram *program, const char *name) {
              table[i].argument ? table[i].argument : "");
     fprintf(stream, "  %-20s %s\n", left, table[i].help);
   }
-  fputs("\nData as the model file has it:\n", stream);
+  fputs(program->reader_count ? "\nData as the model file has it:\n" : "\nThe model file names no data.\n", stream);
   for (int64_t i = 0; i < program->reader_count; i++) print_reader(stream, "--data", &program->readers[i]);
   for (int64_t i = 0; i < program->test_reader_count; i++) print_reader(stream, "--test", &program->test_readers[i]);
   fclose(stream);

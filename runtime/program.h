@@ -185,7 +185,7 @@ static inline RpControl *rp_control(const RpContext *context) {
   return (RpControl *)(void *)(context->arena + context->program->control_offset);
 }
 
-/* The command line of a produced program (docs/design.md, section 11). Returns the exit code. */
+/* The command line of a produced program (docs/design.md, section 9). Returns the exit code. */
 int rp_main(const RpProgram *program, int argc, char **argv);
 
 #endif

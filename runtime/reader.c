@@ -48,7 +48,7 @@ static bool take_range(RpSource *source, bool whole, RpStatus *status) {
   source->first = whole ? 0 : reader->first;
   source->count = last - source->first;
   if (last > source->available || source->first > last) {
-    return rp_fail(status, RP_BAD_DATA, "%s %lld..%lld of '%s' are asked for input '%s', but the file has %lld", unit,
+    return rp_fail(status, RP_BAD_DATA, "the model asks for %s %lld..%lld of '%s' for input '%s', but the file has %lld", unit,
                    (long long)source->first, (long long)last, source->path, reader->name, (long long)source->available);
   }
   if (rp_source_records(source) == 0) {

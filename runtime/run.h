@@ -24,6 +24,7 @@ typedef struct RpRun {
   double learning_rate; /* base rate of this run */
   int64_t update;       /* updates done */
   int64_t steps;        /* updates when training is done */
+  bool diverged;        /* a loss was not finite */
 } RpRun;
 
 /* Sums that combine a scalar over micro-steps or batches. */

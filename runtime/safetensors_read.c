@@ -40,8 +40,8 @@ static bool read_header(RpTensorFile *tensors, RpStatus *status) {
   uint64_t length = little_endian(prefix);
   if (length > RP_SAFETENSORS_MAX_HEADER || (int64_t)length > file->size - 8) {
     return rp_fail(status, RP_BAD_DATA,
-                   "'%s': a header of %llu bytes, expected at most %lld (the file after its first "
-                   "8 bytes, and never more than %d)",
+                   "'%s' is not a safetensors file: a header of %llu bytes, expected at most %lld (the file "
+                   "after its first 8 bytes, and never more than %d)",
                    file->path, (unsigned long long)length, (long long)(file->size - 8), RP_SAFETENSORS_MAX_HEADER);
   }
   char *text = rp_allocate((long long)length + 1, 1, status);

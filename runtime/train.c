@@ -1,4 +1,5 @@
 /* The training loop. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,11 +98,18 @@ static bool finish_observing(RpRun *run, double loss, RpStatus *status) {
   return !observation->trace.active || rp_trace_finish(&observation->trace, run->options->trace, status);
 }
 
+/* Said once: what follows is not worth waiting for. */
+static void note_divergence(RpRun *run, double loss) {
+  if (isfinite(loss) || run->diverged) return;
+  run->diverged = true;
+  rp_log_note(&run->log, "the loss is not finite in step %lld", (long long)run->update);
+}
+
 /* Seconds per step, an average in which the last ten steps count most. */
-static void report_step(RpRun *run, const double *values, double seconds, double *smoothed) {
+static void report_step(RpRun *run, int64_t step, const double *values, double seconds, double *smoothed) {
   const RpData *data = &run->training;
   int64_t units = data->batch * run->program->accumulate * (data->texts ? data->window : 1);
-  *smoothed = *smoothed > 0 ? 0.9 * *smoothed + 0.1 * seconds : seconds;
+  *smoothed = step > 1 ? 0.9 * *smoothed + 0.1 * seconds : seconds; /* the first step is no measure of the others */
   RpProgress progress = {.step = run->update,
                          .steps = run->steps,
                          .phase = &run->program->micro_step,
@@ -112,6 +120,7 @@ static void report_step(RpRun *run, const double *values, double seconds, double
   progress.rate = *smoothed > 0 ? (double)units / *smoothed : 0;
   progress.seconds_left = *smoothed * (double)(run->steps - run->update);
   rp_log_step(&run->log, &progress);
+  note_divergence(run, values[0]);
 }
 
 bool rp_train(RpRun *run, RpStatus *status) {
@@ -123,7 +132,7 @@ bool rp_train(RpRun *run, RpStatus *status) {
     double started = rp_seconds();
     good = start_observing(run, step, status) && run_update(run, sums, values, status) &&
            finish_observing(run, values[0], status);
-    if (good) report_step(run, values, rp_seconds() - started, &smoothed);
+    if (good) report_step(run, step, values, rp_seconds() - started, &smoothed);
   }
   rp_dump_discard(&run->observation.dump);
   rp_trace_discard(&run->observation.trace);

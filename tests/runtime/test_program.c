@@ -195,7 +195,7 @@ static void test_resume_errors(void **state) {
   assert_contains("err", "accumulate 1, this program has 2");
   write_text("few.csv", "h\n1,2,3,4\n1,2,3,4\n1,2,3,4\n1,2,3,4\n");
   assert_int_equal(run("%s --resume four --data few.csv", REGRESSION), 1);
-  assert_contains("err", "records 0..20 of 'few.csv' are asked for");
+  assert_contains("err", "the model asks for records 0..20 of 'few.csv'");
   assert_int_equal(run("%s --steps 1 --dump-grads grads", REGRESSION), 0);
   assert_int_equal(run("%s --resume grads", REGRESSION), 1);
   assert_contains("err", "not a snapshot");
@@ -216,6 +216,25 @@ static void test_load_and_eval(void **state) {
   assert_true(number("out", "test", 0, "loss") > 1000);
   assert_int_equal(run("%s --steps 1 --load trained", REGRESSION), 0);
   assert_true(number("out", "step", 0, "loss") < 1e-2);
+}
+
+/* What cannot be written is said before the first step, not after the last. */
+static void test_outputs_are_tried_first(void **state) {
+  (void)state;
+  static const char *const options[] = {"--save", "--trace"};
+  for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+    assert_int_equal(run("%s --steps 3 %s no/such/folder", REGRESSION, options[i]), 4);
+    assert_contains("err", "cannot write 'no/such/folder");
+    assert_int_equal(count_events("out", "step"), 0);
+  }
+}
+
+static void test_notes(void **state) {
+  (void)state;
+  assert_int_equal(run("%s --eval", REGRESSION), 0);
+  assert_contains("err", "note: these are the initial weights");
+  assert_int_equal(run("%s --steps 300 --lr 1e9", REGRESSION), 0);
+  assert_contains("err", "note: the loss is not finite in step");
 }
 
 static void test_rename(void **state) {
@@ -474,6 +493,8 @@ int main(void) {
       cmocka_unit_test(test_resume_is_exact),
       cmocka_unit_test(test_resume_errors),
       cmocka_unit_test(test_load_and_eval),
+      cmocka_unit_test(test_outputs_are_tried_first),
+      cmocka_unit_test(test_notes),
       cmocka_unit_test(test_rename),
       cmocka_unit_test(test_usage_errors),
       cmocka_unit_test(test_help_and_plan),

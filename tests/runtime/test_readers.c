@@ -166,7 +166,7 @@ static void test_npy_faults(void **state) {
     const char *dict, *message;
   } faults[] = {
       {"{'descr': '|O', 'fortran_order': False, 'shape': (3, 2), }", "found dtype |O"},
-      {"{'descr': '>i8', 'fortran_order': False, 'shape': (3, 2), }", "found dtype >i8"},
+      {"{'descr': '>i8', 'fortran_order': False, 'shape': (3, 2), }", "is big-endian (dtype >i8)"},
       {"{'descr': '<i4', 'fortran_order': False, 'shape': (3, 2), }", "expects i64, found i32"},
       {"{'descr': '<i8', 'fortran_order': True, 'shape': (3, 2), }", "Fortran order"},
       {"{'descr': '<i8', 'fortran_order': False, 'shape': (2, 3), }", "expects records of shape [2], found [3]"},
@@ -224,8 +224,8 @@ static void test_csv_faults(void **state) {
   static const struct {
     const char *text, *message;
   } faults[] = {
-      {"1,2\n1\n", "bad.csv:2: found 1 columns"},
-      {"1,2,3\n", "bad.csv:1: expected 2 columns"},
+      {"1,2\n1\n", "bad.csv:2: expected 2 columns, found 1"},
+      {"1,2,3\n", "bad.csv:1: expected 2 columns, found 3"},
       {"1,2,\n", "bad.csv:1: expected 2 columns"},
       {"1,\n", "column 2: input 'y' expects i32, found ''"},
       {"1,2.5\n", "found '2.5'"},
@@ -233,6 +233,7 @@ static void test_csv_faults(void **state) {
       {"nan,2\n", "input 'x' expects f64, found 'nan'"},
       {"1e999,2\n", "found '1e999'"},
       {"1;2\n", "found '1;2'"},
+      {"\x1b[31m\xff,2\n", "found '?[31m?'"},
       {"\"1\",2\n", "found '\"1\"'"},
       {"", "has no record"},
       {"\n \n", "has no record"},
