@@ -47,6 +47,12 @@ const char *datum_kind_text(const Datum *datum) {
   return texts[datum->kind];
 }
 
+/* A float that is whole is seen to be one: 2.0. */
+static char *float_text(MemoryArena *arena, double number) {
+  char *text = memory_format(arena, "%.15g", number);
+  return strpbrk(text, ".en") ? text : memory_format(arena, "%s.0", text);
+}
+
 char *datum_text(MemoryArena *arena, const Datum *datum) {
   enum { MOST_SHOWN = 8 };
   switch (datum->kind) {
@@ -55,7 +61,7 @@ char *datum_text(MemoryArena *arena, const Datum *datum) {
     case DATUM_INT:
       return memory_format(arena, "%" PRId64, datum->integer);
     case DATUM_FLOAT:
-      return memory_format(arena, "%.15g", datum->number);
+      return float_text(arena, datum->number);
     case DATUM_STRING:
       return memory_format(arena, "\"%s\"", datum->string);
     case DATUM_LIST:

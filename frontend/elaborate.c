@@ -65,7 +65,7 @@ static void report_unused(Elaborator *elaborator, const FileScope *file, const R
     for (int64_t k = 0; k < file->constants.names.count; k++)
       suggestion_consider(&suggestion, file->constants.names.keys[k]);
     diag_error(replacement->location, "'%s' has no dim or const '%s'%s", file->file->source->path, replacement->name,
-               suggestion_text(elaborator, &suggestion));
+               suggestion_list(elaborator, &suggestion));
   }
 }
 
@@ -242,7 +242,7 @@ static Callable *find_trained_model(Elaborator *elaborator, FileScope *file, con
     if (file->list.items[i]->top->kind == TOP_MODEL)
       suggestion_consider(&suggestion, file->list.items[i]->top->name.text);
   diag_error(train->name.location, "there is no model '%s'%s", train->name.text,
-             suggestion_text(elaborator, &suggestion));
+             suggestion_list(elaborator, &suggestion));
   return NULL;
 }
 

@@ -84,7 +84,7 @@ static int find_parameter(Elaborator *elaborator, const char *callee, const Call
     suggestion_consider(&suggestion, specs[i].name);
   }
   diag_error(argument->name_location, "'%s' has no argument '%s'%s", callee, argument->name,
-             suggestion_text(elaborator, &suggestion));
+             suggestion_list(elaborator, &suggestion));
   return -1;
 }
 

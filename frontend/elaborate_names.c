@@ -72,6 +72,8 @@ Suggestion suggestion_start(const char *wanted) {
 
 void suggestion_consider(Suggestion *suggestion, const char *name) {
   int distance = string_distance(suggestion->wanted, name, suggestion->distance - 1);
+  if (suggestion->count < MOST_LISTED_NAMES) suggestion->names[suggestion->count] = name;
+  suggestion->count++;
   if (distance >= suggestion->distance || distance >= (int)strlen(suggestion->wanted)) return;
   suggestion->best = name;
   suggestion->distance = distance;
@@ -79,6 +81,15 @@ void suggestion_consider(Suggestion *suggestion, const char *name) {
 
 const char *suggestion_text(Elaborator *elaborator, const Suggestion *suggestion) {
   return suggestion->best ? memory_format(elaborator->scratch, "; did you mean '%s'?", suggestion->best) : "";
+}
+
+const char *suggestion_list(Elaborator *elaborator, const Suggestion *suggestion) {
+  if (suggestion->best || suggestion->count < 1 || suggestion->count > MOST_LISTED_NAMES)
+    return suggestion_text(elaborator, suggestion);
+  char *text = memory_string(elaborator->scratch, suggestion->count > 1 ? "; expected one of" : "; expected");
+  for (int i = 0; i < suggestion->count; i++)
+    text = memory_format(elaborator->scratch, "%s%s %s", text, i ? "," : "", suggestion->names[i]);
+  return text;
 }
 
 static void consider_scope(Suggestion *suggestion, const Scope *scope) {

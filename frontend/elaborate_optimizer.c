@@ -10,7 +10,7 @@ static Op find_optimizer(Elaborator *elaborator, const Word *name) {
     if (string_equal(op_info((Op)op)->name, name->text)) return (Op)op;
     suggestion_consider(&suggestion, op_info((Op)op)->name);
   }
-  diag_error(name->location, "unknown optimizer '%s'%s", name->text, suggestion_text(elaborator, &suggestion));
+  diag_error(name->location, "unknown optimizer '%s'%s", name->text, suggestion_list(elaborator, &suggestion));
   return OP_NONE;
 }
 
@@ -23,6 +23,34 @@ static int find_setting(Elaborator *elaborator, Op optimizer, const char *name, 
   diag_error(location, "'%s' has no setting '%s'%s", info->name, name, suggestion_text(elaborator, &suggestion));
   diag_note(location, "its settings are (%s)", info->signature);
   return -1;
+}
+
+static const char *number_text(Elaborator *elaborator, double number) {
+  Datum value = datum_float(number);
+  return datum_text(elaborator->scratch, &value);
+}
+
+/* What an optimizer's numbers may be; lists of them are decay rates. */
+static bool check_setting(Elaborator *elaborator, const AttributeInfo *info, const Attribute *setting,
+                          Location location) {
+  if (info->kind == ATTRIBUTE_FLOAT && !(setting->number >= 0)) {
+    diag_error(location, "'%s' is a number from 0, found %s", info->name, number_text(elaborator, setting->number));
+    return false;
+  }
+  if (info->kind != ATTRIBUTE_FLOATS) return true;
+  for (int i = 0; i < setting->count; i++) {
+    if (setting->numbers[i] >= 0 && setting->numbers[i] < 1) continue;
+    diag_error(location, "'%s' are numbers from 0 and below 1, found %s", info->name,
+               number_text(elaborator, setting->numbers[i]));
+    return false;
+  }
+  return true;
+}
+
+static bool set_setting(Elaborator *elaborator, Op optimizer, int index, const Datum *value, Location location,
+                        Attribute *setting) {
+  return set_attribute(elaborator, optimizer, index, value, location, setting) &&
+         check_setting(elaborator, &op_info(optimizer)->attributes[index], setting, location);
 }
 
 static bool set_base(Elaborator *elaborator, Op optimizer, const CallArguments *arguments, Attribute *settings,
@@ -43,7 +71,7 @@ static bool set_base(Elaborator *elaborator, Op optimizer, const CallArguments *
       return false;
     }
     given[index] = true;
-    if (!set_attribute(elaborator, optimizer, index, &argument->value, argument->location, &settings[index]))
+    if (!set_setting(elaborator, optimizer, index, &argument->value, argument->location, &settings[index]))
       return false;
   }
   for (int i = 0; i < info->attribute_count; i++) {
@@ -105,7 +133,7 @@ static bool apply_rule(Elaborator *elaborator, const Rule *rule, Op optimizer, A
     if (index < 0) return false;
     if (!applies) continue;
     Datum value = evaluate(elaborator, setting->value);
-    if (!set_attribute(elaborator, optimizer, index, &value, setting->value->location, &settings[index])) return false;
+    if (!set_setting(elaborator, optimizer, index, &value, setting->value->location, &settings[index])) return false;
     bind_rule_name(elaborator, setting->name,
                    setting_value(elaborator, &op_info(optimizer)->attributes[index], &settings[index]));
   }

@@ -153,7 +153,7 @@ static bool evaluate_initial(Elaborator *elaborator, const Expr *expr, const Typ
            set_initial((InitialiserId)id, type, values, expr->location, initial) &&
            check_initial_dtype(initial, type->dtype, expr->location);
   }
-  diag_error(name.location, "unknown initialiser '%s'%s", name.text, suggestion_text(elaborator, &suggestion));
+  diag_error(name.location, "unknown initialiser '%s'%s", name.text, suggestion_list(elaborator, &suggestion));
   return false;
 }
 

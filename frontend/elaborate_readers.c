@@ -38,7 +38,7 @@ static const struct ReaderForm *find_form(Elaborator *elaborator, const Word *na
     if (string_equal(reader_forms[i].name, name->text)) return &reader_forms[i];
     suggestion_consider(&suggestion, reader_forms[i].name);
   }
-  diag_error(name->location, "unknown reader '%s'%s", name->text, suggestion_text(elaborator, &suggestion));
+  diag_error(name->location, "unknown reader '%s'%s", name->text, suggestion_list(elaborator, &suggestion));
   return NULL;
 }
 
@@ -83,7 +83,7 @@ static int find_input(Elaborator *elaborator, const Word *word) {
     suggestion_consider(&suggestion, elaborator->module->inputs.items[i].name);
   }
   diag_error(word->location, "the model '%s' has no input '%s'%s", elaborator->module->name, word->text,
-             suggestion_text(elaborator, &suggestion));
+             suggestion_list(elaborator, &suggestion));
   return -1;
 }
 

@@ -155,7 +155,7 @@ static bool evaluate_dtype(Elaborator *elaborator, const TypeSyntax *syntax, Dat
   Suggestion suggestion = suggestion_start(syntax->dtype);
   for (int i = 0; i < DATA_TYPE_COUNT; i++) suggestion_consider(&suggestion, dtype_name((DataType)i));
   diag_error(syntax->dtype_location, "unknown data type '%s'%s", syntax->dtype,
-             suggestion_text(elaborator, &suggestion));
+             suggestion_list(elaborator, &suggestion));
   return false;
 }
 

@@ -165,15 +165,19 @@ bool check_rebindable(Elaborator *elaborator, const char *name, BindingKind kind
 /* path + "." + name */
 const char *join_path(MemoryArena *arena, const char *path, const char *name);
 
+enum { MOST_LISTED_NAMES = 12 };
 /* Did-you-mean: the nearest of the names considered. */
 typedef struct Suggestion {
   const char *wanted, *best;
-  int distance;
+  int distance, count;
+  const char *names[MOST_LISTED_NAMES]; /* the first of those considered */
 } Suggestion;
 Suggestion suggestion_start(const char *wanted);
 void suggestion_consider(Suggestion *suggestion, const char *name);
 /* "; did you mean 'x'?" or "". */
 const char *suggestion_text(Elaborator *elaborator, const Suggestion *suggestion);
+/* The same for a short list of names: all of them where none is near, "; expected one of x, y". */
+const char *suggestion_list(Elaborator *elaborator, const Suggestion *suggestion);
 
 /* ---- elaborate_expressions.c ---- */
 

@@ -98,7 +98,7 @@ static void read_schedule(Elaborator *elaborator, const Item *item, const Expr *
       set_schedule(elaborator, &schedules[i], values, item->location);
     return;
   }
-  diag_error(name.location, "unknown schedule '%s'%s", name.text, suggestion_text(elaborator, &suggestion));
+  diag_error(name.location, "unknown schedule '%s'%s", name.text, suggestion_list(elaborator, &suggestion));
 }
 
 /* ---- single settings ---- */
@@ -159,12 +159,12 @@ static bool read_setting(Elaborator *elaborator, const Item *item, const Datum *
 
 static void report_unknown_item(Elaborator *elaborator, const Item *item) {
   Suggestion suggestion = suggestion_start(item->keyword.text);
-  static const char *const others[] = {"data", "test", "optimizer", "schedule", "freeze", "lora"};
+  static const char *const others[] = {"data", "test", "optimizer", "schedule", "freeze"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) suggestion_consider(&suggestion, others[i]);
   for (size_t i = 0; i < sizeof setting_names / sizeof *setting_names; i++)
     suggestion_consider(&suggestion, setting_names[i]);
   diag_error(item->keyword.location, "unknown item '%s' in a train block%s", item->keyword.text,
-             suggestion_text(elaborator, &suggestion));
+             suggestion_list(elaborator, &suggestion));
 }
 
 static bool is_setting(const char *keyword) {
@@ -199,6 +199,11 @@ static void read_other(Elaborator *elaborator, const Item *item) {
 
 /* ---- the block ---- */
 
+static void check_optimizer(const Elaborator *elaborator, Location location) {
+  if (diag_error_count() > elaborator->errors || elaborator->module->training.has_optimizer) return;
+  diag_warning(location, "the train block has no 'optimizer': the weights stay as they are");
+}
+
 static void check_once(const Top *train) {
   for (int64_t i = 0; i < train->items.count; i++) {
     const Item *item = &train->items.items[i];
@@ -231,4 +236,5 @@ void elaborate_train(Elaborator *elaborator, const Top *train) {
     }
   }
   check_readers(elaborator, train->name.location);
+  check_optimizer(elaborator, train->name.location);
 }

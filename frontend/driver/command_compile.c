@@ -170,6 +170,13 @@ static int write_program(const Options *options, const Compilation *compilation)
   return EXIT_OK;
 }
 
+/* Said here and not by `check` or `plan`, for which such a model is complete. */
+static void warn_without_train_block(const Options *options, const Module *module) {
+  if (module->training.present || !(options->emissions & EMIT_EXECUTABLE)) return;
+  fprintf(stderr, "reprise: warning: no train block for '%s': the program will have no data to read and no optimizer\n",
+          module->name);
+}
+
 int compile_command(const Options *given) {
   Options options = *given;
   int code = check_picture_options(&options);
@@ -184,6 +191,7 @@ int compile_command(const Options *given) {
   if (!module) return code;
   Compilation *compilation = compile_for_target(&options, module, &code);
   if (!compilation) return code;
+  warn_without_train_block(&options, module);
   if ((code = write_plan_files(&options, compilation))) return code;
   if ((options.emissions & EMIT_IR) &&
       (code = write_emission(&options, EMIT_IR, ".ir", module_print(options.arena, compilation->module))))

@@ -1,4 +1,4 @@
-/* frontend/driver/options.h - the command line of `reprise` (docs/design.md, section 11). */
+/* frontend/driver/options.h - the command line of `reprise` (docs/design.md, section 9). */
 #ifndef REPRISE_FRONTEND_DRIVER_OPTIONS_H
 #define REPRISE_FRONTEND_DRIVER_OPTIONS_H
 

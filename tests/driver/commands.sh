@@ -164,6 +164,11 @@ compile)
   run 0 "$reprise" plan all.graph.json
   run 0 "$reprise" verify trace.rp; says "finite differences.*ok"; says "program against interpreter.*ok"
   run 0 "$reprise" verify deep.rp -D L=2 -D B=4; says "program against interpreter.*ok"
+  sed '/^train/d' trace.rp >untrained.rp
+  run 0 "$reprise" compile untrained.rp -o untrained; complains "warning: no train block for 'Trace'"
+  run 1 ./untrained --steps 1; complains "add a 'data' item"
+  sed 's/; optimizer.*/ }/' trace.rp >idle.rp
+  run 0 "$reprise" check idle.rp; complains "idle.rp:9:7: warning: the train block has no 'optimizer'"
   run 4 "$reprise" compile trace.rp -o /nonexistent/prog; complains "nonexistent"
   run 4 "$reprise" compile trace.rp -o prog --cc=/nonexistent/cc; [ ! -e prog ] || fail "half-written program"
   ;;
@@ -188,6 +193,17 @@ event = [json.loads(line) for line in open("out") if '"memory"' in line][0]
 assert event["live_peak"] <= event["arena"] == event["high_water"] <= budget, event
 CHECK
   done
+  ;;
+start)
+  mkdir bin && ln -s "$reprise" bin/reprise # what it writes goes beside
+  run 0 sh "$source/examples/start.sh" "$work"; says "trained weights are in"
+  [ -s digits.safetensors ] || fail "no weights were written"
+  for page in README.md docs examples; do
+    grep -rhoE --include='*.md' '\]\([^)# ]+' "$source/$page" | sed 's/^](//' | grep -v : | while read -r link; do
+      [ -e "$source/$link" ] || [ -e "$source/docs/$link" ] || [ -e "$source/examples/$link" ] || echo "$page: $link"
+    done
+  done >missing
+  [ ! -s missing ] || { fail "links to files that are not there"; cat missing; }
   ;;
 install)
   cmake --install "$build" --prefix "$work/prefix" >install.log 2>&1 || { cat install.log; exit 1; }
