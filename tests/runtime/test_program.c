@@ -264,6 +264,7 @@ static void test_usage_errors(void **state) {
   } cases[] = {
       {"--stesp 3", "did you mean '--steps'?"},
       {"--wholly-unknown", "--help lists them"},
+      {"--data nothing=points.csv", "expected FILE or x=FILE"},
       {"file", "expected an option"},
       {"--steps", "found the end of the command line"},
       {"--steps -1", "found '-1'"},
