@@ -186,6 +186,10 @@ ValueId expand_cross_entropy(Graph *graph, int input_count, const ValueId *input
 ValueId expand_mse(Graph *graph, int input_count, const ValueId *inputs, const Attribute *attributes,
                    ValueId *outputs) {
   (void)input_count;
+  const Type *x = value_type(graph, inputs[0]), *y = value_type(graph, inputs[1]);
+  if (!shape_equal(x, y) && !graph->evaluation)
+    diag_warning(graph->location, "'mse' of %s and %s compares every pair that broadcasting makes; give both one shape",
+                 type_text(graph->module->arena, x), type_text(graph->module->arena, y));
   ValueId difference = BUILD(graph, subtract, inputs[0], inputs[1]);
   if (difference == NO_VALUE) return NO_VALUE;
   return single(reduce_loss(graph, BUILD(graph, square, difference), attributes[0].integer), outputs);

@@ -16,7 +16,7 @@ import tempfile
 import models
 
 BUDGETS = 8
-PLANNING = ["--solver-nodes", "200"]
+PLANNING = ["--solver-nodes", "10"]
 
 
 def run(*words, code=0):
