@@ -358,13 +358,19 @@ static bool equal_bodies(const Body *a, const Body *b) {
   return true;
 }
 
-/* The same value, or the same output of a clone of its producer. */
+/* The node that a run is one of: itself, or what it is a clone of. */
+static NodeId original_of(const Verifier *v, NodeId node) {
+  NodeId original = graph_node(v->graph, node)->original;
+  return original == NO_NODE ? node : original;
+}
+
+/* The same value, or the same output of another run of the node: a first run may read a clone too. */
 static bool same_source(const Verifier *v, ValueId clone_input, ValueId input) {
   if (clone_input == input) return true;
   if (clone_input == NO_VALUE || input == NO_VALUE) return false;
   const Value *a = graph_value(v->graph, clone_input), *b = graph_value(v->graph, input);
   return a->kind == VALUE_RESULT && b->kind == VALUE_RESULT && a->output == b->output &&
-         graph_node(v->graph, a->producer)->original == b->producer;
+         original_of(v, a->producer) == original_of(v, b->producer);
 }
 
 static bool check_clone(Verifier *v, const Node *node) {

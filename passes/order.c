@@ -154,6 +154,7 @@ static void mark_early(Scheduler *s) {
   bool update_program = s->graph->module->training.accumulate > 1;
   for (NodeId id = 0; id < s->graph->nodes.count; id++) {
     const Node *node = graph_node(s->graph, id);
+    if (node_is_view(node)) continue;
     s->early[id] = node->phase == PHASE_UPDATE ? !update_program && !s->lazy[id] : node->write_count > 0;
     s->missing[id] += waits_for_forward(s, id);
   }

@@ -31,6 +31,11 @@ void simplify_graph(Graph *graph, MemoryArena *scratch);
  * persistents to the module. Reports operators without gradient, all at once, at their locations. Phase of new nodes: PHASE_BACKWARD, PHASE_UPDATE. */
 void differentiate_graph(Graph *graph, MemoryArena *scratch);
 
+/* Makes copies of persistents for those who ask for the value from before the step when it may be overwritten already: the
+ * loss, outputs and gradients that are persistents or views of them, nodes behind an update, updates in a circle. Requires
+ * equal nodes to be simplified: that would take the copies out again. */
+void hold_old_values(Graph *graph, MemoryArena *scratch);
+
 /* Groups pointwise nodes of one iteration shape, phase and recompute block into nodes with a body, and gives reductions
  * the group that only they read as a body. A value that only its own group reads disappears, unless the graph names it
  * or it is to be kept. Constants are copied into every body that reads them. Moves nothing where lives would get longer.

@@ -41,6 +41,7 @@ static CompiledGraph compile_graph(Pipeline *pipeline, Graph *graph) {
     finish_pass(pipeline, "grad", graph);
     if (diag_error_count()) return result;
     simplify_graph(graph, scratch);
+    hold_old_values(graph, scratch);
   }
   fuse_graph(graph, scratch);
   finish_pass(pipeline, "fuse", graph);
