@@ -1,5 +1,7 @@
 /* frontend/elaborate_readers.c - `data` and `test`: which reader feeds which inputs. */
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 
 #include "frontend/elaborate_state.h"
 
@@ -137,6 +139,34 @@ static bool check_windows(Elaborator *elaborator, const Item *item, const Reader
   return false;
 }
 
+static bool holds_number(DataType dtype, double value) {
+  switch (dtype) {
+    case I32:
+      return value == floor(value) && value >= INT32_MIN && value <= INT32_MAX;
+    case I64: /* up to what a double counts exactly */
+      return value == floor(value) && fabs(value) <= 9007199254740992.0;
+    case U8:
+      return value == floor(value) && value >= 0 && value <= UINT8_MAX;
+    case BOOL:
+      return value == 0 || value == 1;
+    case F64:
+      return true;
+    default:
+      return fabs(value) <= (dtype == F16 ? 65504.0 : (double)FLT_MAX);
+  }
+}
+
+static bool check_constant(Elaborator *elaborator, const Item *item, const Reader *reader) {
+  for (int64_t i = 0; i < reader->inputs.count && reader->kind == READER_CONSTANT; i++) {
+    const ModelInput *input = &elaborator->module->inputs.items[reader->inputs.items[i]];
+    if (holds_number(input->type.dtype, reader->value)) continue;
+    diag_error(item->value->location, "the input '%s' is %s, which does not hold the value %.17g", input->name,
+               type_text(elaborator->scratch, &input->type), reader->value);
+    return false;
+  }
+  return true;
+}
+
 void read_data(Elaborator *elaborator, const Item *item) {
   Word name;
   CallArguments arguments = {0};
@@ -149,7 +179,7 @@ void read_data(Elaborator *elaborator, const Item *item) {
                                 item->value->location))
     return;
   if (!set_reader(elaborator, form, values, &reader) || !set_inputs(elaborator, item, form, &reader) ||
-      !check_windows(elaborator, item, &reader))
+      !check_windows(elaborator, item, &reader) || !check_constant(elaborator, item, &reader))
     return;
   if (item->kind == ITEM_TEST)
     array_push(elaborator->arena, &training->test_readers, reader);

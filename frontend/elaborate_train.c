@@ -115,6 +115,14 @@ static void read_count(Elaborator *elaborator, const Item *item, const Datum *va
     report_setting(elaborator, item, memory_format(elaborator->scratch, "an int from %" PRId64, least), value);
 }
 
+static void read_accumulate(Elaborator *elaborator, const Item *item, const Datum *value) {
+  enum { MOST_MICRO_STEPS = 1000000 };
+  if (value->kind == DATUM_INT && value->integer >= 1 && value->integer <= MOST_MICRO_STEPS)
+    elaborator->module->training.accumulate = value->integer;
+  else
+    report_setting(elaborator, item, "an int from 1 to 1000000", value);
+}
+
 static void read_clip(Elaborator *elaborator, const Item *item, const Datum *value) {
   if (is_number(value) && as_number(value) > 0)
     elaborator->module->training.clip = as_number(value);
@@ -143,7 +151,7 @@ static bool read_setting(Elaborator *elaborator, const Item *item, const Datum *
   if (string_equal(keyword, "clip"))
     read_clip(elaborator, item, value);
   else if (string_equal(keyword, "accumulate"))
-    read_count(elaborator, item, value, 1, &training->accumulate);
+    read_accumulate(elaborator, item, value);
   else if (string_equal(keyword, "seed"))
     read_seed(elaborator, item, value);
   else if (string_equal(keyword, "epochs"))
