@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The documented exit codes of every program of the project (docs/design.md, section 11). */
+/* The documented exit codes of every program of the project (docs/design.md, section 9). */
 typedef enum ExitCode {
   EXIT_OK = 0,
   EXIT_SOURCE_ERROR = 1,

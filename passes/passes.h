@@ -101,7 +101,7 @@ typedef struct StorageTable {
  * make, in node order, clones last: inserting clones changes nothing about the others. */
 StorageTable *assign_storages(Graph *graph, int64_t alignment, MemoryArena *arena);
 
-/* ---- schedule (docs/design.md, section 7) ----
+/* ---- schedule (docs/design.md, section 6) ----
  * Every node runs once: a second execution is a clone, a node of its own with values and storages of its own. So a clone
  * whose output is not wanted (rule 4, `drop`) is one whose output nobody reads: it is freed as soon as it is made. */
 

@@ -1,4 +1,4 @@
-/* passes/replay.c - executes a schedule by the counting rules (docs/design.md, section 7) and measures it. */
+/* passes/replay.c - executes a schedule by the counting rules (docs/design.md, section 6) and measures it. */
 #include "passes/facts.h"
 #include "passes/passes.h"
 

@@ -1,7 +1,7 @@
 /* passes/planner/plan_graph.h - the planning problem: nodes in a fixed order, storages with bytes, what may be run
  * again.
  *
- * This is the in-memory form of a reprise-graph file (docs/design.md, section 7). The compiler fills one from its own
+ * This is the in-memory form of a reprise-graph file (docs/design.md, section 6). The compiler fills one from its own
  * graph with plan_graph_add_*(); reprise-planner reads one from a file. Storages and nodes are numbered from 0 in order
  * of addition; nodes stand in a topological order, which is the order that every plan keeps for first executions.
  * Bytes are rounded up to the alignment when added. Everything lives in the arena given at creation. */

@@ -1,4 +1,4 @@
-/* passes/planner/replay.h - the counting rules of docs/design.md, section 7, executed: the judge of every plan. */
+/* passes/planner/replay.h - the counting rules of docs/design.md, section 6, executed: the judge of every plan. */
 #ifndef REPRISE_PASSES_PLANNER_REPLAY_H
 #define REPRISE_PASSES_PLANNER_REPLAY_H
 

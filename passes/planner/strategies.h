@@ -1,5 +1,4 @@
-/* passes/planner/strategies.h - the simple strategies that the optimal one is compared with (docs/design.md, section
- * 8).
+/* passes/planner/strategies.h - the simple strategies that the optimal one is compared with (docs/checkpointing.md).
  *
  * All of them choose which storages to keep; what is not kept is recomputed once, lazily (retain.h). When keeping
  * everything fits the budget, that is the plan of every strategy. */
