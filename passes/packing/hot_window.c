@@ -7,21 +7,13 @@
 #include "passes/packing/portfolio.h"
 #include "passes/packing/search.h"
 
-typedef struct Window {
-  Problem *problem;
-  bool *hot;
-  int64_t *offset, *trial; /* trial: offsets of the insertion at hand */
-  int32_t *order, *moved;  /* moved: an order that is being made */
-  int64_t target, stop;
-} Window;
-
 /* Packs one independent part of the hot items by the rules and, without windows of its own, by search. */
-static void pack_part(Problem *part, int64_t goal, int64_t limit, int64_t *work) {
+static void pack_part(Problem *part, int64_t goal, int64_t limit, Random *random, int64_t *work) {
   MemoryArena *arena = memory_arena_create();
   int64_t stop = *work + limit;
   run_portfolio(part, goal, INT64_MAX, work);
   if (part->makespan > goal) {
-    Search *search = search_create(arena, part);
+    Search *search = search_create(arena, part, random_next(random));
     while (part->makespan > goal && search_bound(search) <= goal && *work < stop)
       search_round(search, false, goal, stop - *work, work);
   }
@@ -29,7 +21,7 @@ static void pack_part(Problem *part, int64_t goal, int64_t limit, int64_t *work)
 }
 
 /* Packs the hot items below the target and stores their offsets; false when that was not reached. */
-static bool pack_hot_items(Window *window, int64_t *work) {
+static bool pack_hot_items(HotWindow *window, Random *random, int64_t *work) {
   MemoryArena *arena = memory_arena_create();
   const Problem *problem = window->problem;
   PackingBuffer *buffers = NEW_ARRAY(arena, PackingBuffer, problem->count);
@@ -46,7 +38,7 @@ static bool pack_hot_items(Window *window, int64_t *work) {
   for (int64_t k = 0; k < parts.count && reached; k++) {
     Problem *part = &parts.items[k];
     int64_t share = (window->stop - *work) / (parts.count - k) + 1;
-    pack_part(part, window->target - part->base, share, work);
+    pack_part(part, window->target - part->base, share, random, work);
     reached = part->base + part->makespan <= window->target;
     for (int32_t i = 0; i < part->count; i++) buffers[part->origin[i]].offset = part->base + part->offset[i];
   }
@@ -55,12 +47,12 @@ static bool pack_hot_items(Window *window, int64_t *work) {
   return reached;
 }
 
-static bool ends_late(const Window *window, int32_t item) {
+static bool ends_late(const HotWindow *window, int32_t item) {
   return window->trial[item] + window->problem->size[item] > window->target;
 }
 
 /* Moves the items that ended above the target to the front of the order, stably. */
-static void promote_late_items(Window *window, int32_t count) {
+static void promote_late_items(HotWindow *window, int32_t count) {
   int32_t late = 0, rest = count;
   for (int32_t k = count - 1; k >= 0; k--)
     if (!ends_late(window, window->order[k])) window->moved[--rest] = window->order[k];
@@ -69,16 +61,15 @@ static void promote_late_items(Window *window, int32_t count) {
   memcpy(window->order, window->moved, (size_t)count * sizeof *window->order);
 }
 
-/* Inserts the cold items by several rules, each a few times with the late items first. The offsets of the best stay in
- * window->offset. */
-static int64_t insert_cold_items(Window *window, int64_t *work) {
+int64_t insert_cold_items(HotWindow *window, int64_t *work) {
   static const RankRule rules[] = {RANK_SIZE, RANK_AREA, RANK_HEAT_AREA, RANK_WIDTH};
   enum { RULES = sizeof rules / sizeof *rules, PROMOTIONS = 3 };
   const Problem *problem = window->problem;
   int64_t best = INT64_MAX;
   int32_t count = 0;
   memcpy(window->trial, window->offset, (size_t)problem->count * sizeof *window->trial);
-  for (int run = 0; run < 2 * RULES * PROMOTIONS && best > window->target && *work < window->stop; run++) {
+  for (int run = 0; run < 2 * RULES * PROMOTIONS && best > window->target; run++) {
+    if (run > 0 && *work >= window->stop) break;
     int rule = run / PROMOTIONS;
     if (run % PROMOTIONS == 0) {
       rank_items(problem, rules[rule / 2], window->order);
@@ -94,11 +85,11 @@ static int64_t insert_cold_items(Window *window, int64_t *work) {
     best = makespan;
     memcpy(window->offset, window->trial, (size_t)problem->count * sizeof *window->trial);
   }
+  offer_packing(window->problem, window->offset, best);
   return best;
 }
 
-/* Makes the cold items that end above the target hot. Returns how many they are. */
-static int32_t heat_late_items(Window *window) {
+int32_t heat_late_items(HotWindow *window) {
   const Problem *problem = window->problem;
   int32_t count = 0;
   for (int32_t i = 0; i < problem->count; i++) {
@@ -109,20 +100,24 @@ static int32_t heat_late_items(Window *window) {
   return count;
 }
 
-void pack_hot_window(Problem *problem, double heat, int64_t target, int64_t limit, int64_t *work) {
-  MemoryArena *arena = memory_arena_create();
-  Window window = {problem,
-                   NEW_ARRAY(arena, bool, problem->count),
-                   NEW_ARRAY(arena, int64_t, problem->count),
-                   NEW_ARRAY(arena, int64_t, problem->count),
-                   NEW_ARRAY(arena, int32_t, problem->count),
-                   NEW_ARRAY(arena, int32_t, problem->count),
-                   target,
-                   *work + limit};
+HotWindow hot_window_create(MemoryArena *arena, Problem *problem, double heat) {
+  HotWindow window = {.problem = problem,
+                      .hot = NEW_ARRAY(arena, bool, problem->count),
+                      .offset = NEW_ARRAY(arena, int64_t, problem->count),
+                      .trial = NEW_ARRAY(arena, int64_t, problem->count),
+                      .order = NEW_ARRAY(arena, int32_t, problem->count),
+                      .moved = NEW_ARRAY(arena, int32_t, problem->count)};
   for (int32_t i = 0; i < problem->count; i++) window.hot[i] = problem->heat[i] >= heat;
-  while (*work < window.stop && pack_hot_items(&window, work)) {
+  return window;
+}
+
+void pack_hot_window(Problem *problem, double heat, int64_t target, int64_t limit, Random *random, int64_t *work) {
+  MemoryArena *arena = memory_arena_create();
+  HotWindow window = hot_window_create(arena, problem, heat);
+  window.target = target;
+  window.stop = *work + limit;
+  while (*work < window.stop && pack_hot_items(&window, random, work)) {
     int64_t makespan = insert_cold_items(&window, work);
-    offer_packing(problem, window.offset, makespan);
     if (makespan <= target || heat_late_items(&window) == 0) break;
   }
   memory_arena_destroy(arena);

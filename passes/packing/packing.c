@@ -41,7 +41,7 @@ static void search_problems(MemoryArena *arena, ProblemList *problems, int64_t g
     int64_t worst = highest_problem(problems) - problems->items;
     Problem *problem = &problems->items[worst];
     if (end_of(problem) <= goal) return;
-    if (!searches[worst]) searches[worst] = search_create(arena, problem);
+    if (!searches[worst]) searches[worst] = search_create(arena, problem, 1);
     if (search_bound(searches[worst]) >= problem->makespan) return;
     search_round(searches[worst], true, goal - problem->base, limit - *work, work);
   }

@@ -2,25 +2,42 @@
 #include "passes/packing/portfolio.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 typedef struct Ranked {
-  double key;
+  uint64_t bits; /* in the order of decreasing keys */
   int32_t item;
 } Ranked;
 
-static int compare_ranked(const void *left, const void *right) {
-  const Ranked *a = left, *b = right;
-  if (a->key != b->key) return a->key > b->key ? -1 : 1;
-  return (a->item > b->item) - (a->item < b->item);
+/* Digits of the radix sort: 6 * 11 >= 64 bits. */
+enum { DIGITS = 6, DIGIT_BITS = 11, DIGIT_VALUES = 1 << DIGIT_BITS };
+
+static int digit_of(uint64_t bits, int place) { return (int)(bits >> (place * DIGIT_BITS)) & (DIGIT_VALUES - 1); }
+
+/* IEEE doubles compare like integers of sign and magnitude. */
+static uint64_t descending_bits(double key) {
+  uint64_t bits;
+  memcpy(&bits, &key, sizeof bits);
+  return bits >> 63 ? bits : ~(bits | UINT64_C(1) << 63);
 }
 
+/* A radix sort, stable, so that ties stay in the order of items; qsort() takes an eighth of a packing's time. */
 void rank_by_key(const double *key, int32_t count, int32_t *order) {
   MemoryArena *arena = memory_arena_create();
-  Ranked *ranked = NEW_ARRAY(arena, Ranked, count);
-  for (int32_t i = 0; i < count; i++) ranked[i] = (Ranked){key[i], i};
-  qsort(ranked, (size_t)count, sizeof *ranked, compare_ranked);
-  for (int32_t i = 0; i < count; i++) order[i] = ranked[i].item;
+  Ranked *from = NEW_ARRAY(arena, Ranked, count), *to = NEW_ARRAY(arena, Ranked, count);
+  int32_t(*end)[DIGIT_VALUES] = memory_alloc(arena, sizeof(int32_t[DIGITS][DIGIT_VALUES]));
+  for (int32_t i = 0; i < count; i++) {
+    from[i] = (Ranked){descending_bits(key[i]), i};
+    for (int place = 0; place < DIGITS; place++) end[place][digit_of(from[i].bits, place)]++;
+  }
+  for (int place = 0; place < DIGITS; place++) {
+    if (count > 0 && end[place][digit_of(from[0].bits, place)] == count) continue;
+    for (int digit = 1; digit < DIGIT_VALUES; digit++) end[place][digit] += end[place][digit - 1];
+    for (int32_t i = count; i-- > 0;) to[--end[place][digit_of(from[i].bits, place)]] = from[i];
+    Ranked *swap = from;
+    from = to;
+    to = swap;
+  }
+  for (int32_t i = 0; i < count; i++) order[i] = from[i].item;
   memory_arena_destroy(arena);
 }
 

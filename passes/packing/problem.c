@@ -225,3 +225,11 @@ void offer_packing(Problem *problem, const int64_t *offset, int64_t makespan) {
   problem->makespan = makespan;
   memcpy(problem->offset, offset, (size_t)problem->count * sizeof *offset);
 }
+
+Problem extract_problem(MemoryArena *arena, const Problem *problem, const bool *chosen) {
+  Part part = {.pieces = NEW_ARRAY(arena, Piece, problem->count)};
+  for (int32_t i = 0; i < problem->count; i++)
+    if (chosen[i]) part.pieces[part.count++] = (Piece){problem->start[i], problem->end[i], i, problem->size[i]};
+  int32_t points = compress_time(arena, part.pieces, part.count, problem->points);
+  return build_problem(arena, &part, points);
+}

@@ -30,6 +30,9 @@ typedef ARRAY(Problem) ProblemList;
 ProblemList split_buffers(MemoryArena *arena, PackingBuffer *buffers, int64_t count, int64_t alignment,
                           int64_t *stacked);
 
+/* The problem of the chosen items alone, at least one, with time compressed anew; origin[] are indices of `problem`. */
+Problem extract_problem(MemoryArena *arena, const Problem *problem, const bool *chosen);
+
 /* The largest end of all items at offset[count]. */
 int64_t measure_makespan(const Problem *problem, const int64_t *offset);
 

@@ -4,9 +4,9 @@
 #include <math.h>
 
 #include "passes/packing/exact_search.h"
+#include "passes/packing/hot_evolution.h"
 #include "passes/packing/hot_window.h"
 #include "passes/packing/portfolio.h"
-#include "passes/packing/squeaky_wheel.h"
 
 /* The exact search lists every item at every point of its life: problems with more entries are too large for it. */
 enum { MOST_ENTRIES = 8000000 };
@@ -26,7 +26,7 @@ typedef struct Style {
 struct Search {
   Style style, last_success;
   Problem *problem;
-  Skyline *skyline;
+  HotEvolution *evolution;
   ExactSearch *exact; /* NULL where the problem is too large */
   Random random;
   double *key; /* working memory */
@@ -43,13 +43,13 @@ static int64_t count_entries(const Problem *problem) {
   return entries;
 }
 
-Search *search_create(MemoryArena *arena, Problem *problem) {
+Search *search_create(MemoryArena *arena, Problem *problem, uint64_t seed) {
   Search *search = NEW(arena, Search);
   search->problem = problem;
-  search->skyline = skyline_create(arena, problem);
+  search->evolution = hot_evolution_create(arena, problem);
   search->entries = count_entries(problem);
   if (search->entries <= MOST_ENTRIES) search->exact = exact_search_create(arena, problem);
-  search->random.state = 1;
+  search->random.state = seed;
   search->key = NEW_ARRAY(arena, double, problem->count);
   search->offset = NEW_ARRAY(arena, int64_t, problem->count);
   search->bound = problem->lower_bound;
@@ -128,18 +128,20 @@ static int64_t left_of_round(const Search *search, int64_t slice) {
 }
 
 void search_round(Search *search, bool windows, int64_t goal, int64_t limit, int64_t *work) {
-  static const double heats[] = {0.97, 0.8, 0.9, 0.7, 0.99, 0.95, 0.6, 0.85, 0.5, 0.75};
+  /* A narrow window of small problems, then a wide one. */
+  static const double heats[2][6] = {{0.97, 0.99, 0.95, 0.97, 0.99, 0.95}, {0.8, 0.9, 0.7, 0.6, 0.85, 0.5}};
   int64_t slice = search->slice;
   search->goal = goal;
   search->work = work;
   search->stop = *work + limit;
   if (search->exact) run_exact_restarts(search, *work + slice);
-  if (!round_over(search))
-    run_squeaky_wheel(search->problem, search->skyline, &search->random, goal, left_of_round(search, slice), work);
   for (int k = 0; windows && k < 2 && !round_over(search); k++) {
-    double heat = heats[(2 * search->round + k) % (int)(sizeof heats / sizeof *heats)];
-    pack_hot_window(search->problem, heat, pick_target(search, search->round == 0 ? 0 : 0.3),
-                    left_of_round(search, slice + 40 * search->problem->count), work);
+    pack_hot_window(search->problem, heats[k][search->round % 6], pick_target(search, search->round == 0 ? 0 : 0.3),
+                    left_of_round(search, 2 * slice + 40 * search->problem->count), &search->random, work);
+  }
+  if (!round_over(search)) {
+    int64_t share = windows && search->problem->count > SMALL ? 16 : 1;
+    hot_evolution_run(search->evolution, &search->random, goal, left_of_round(search, share * slice), work);
   }
   search->slice += slice / 2;
   search->round++;

@@ -6,8 +6,8 @@
 
 typedef struct Search Search;
 
-/* A search that improves the best packing of a problem, which must have one. */
-Search *search_create(MemoryArena *arena, Problem *problem);
+/* A search that improves the best packing of a problem, which must have one. `seed` is of its random numbers. */
+Search *search_create(MemoryArena *arena, Problem *problem, uint64_t seed);
 
 /* Runs the next round, which stops at once when the makespan of the problem is at most `goal` and never spends much
  * more than `limit` units of work, added to *work. Windows: also pack hot windows alone. */

@@ -1,4 +1,4 @@
-/* passes/packing/skyline.c - the skyline, with a heap of segments and two trees that answer its queries. */
+/* passes/packing/skyline.c - the skyline: a heap of segments, loads in blocks, a tree of candidates. */
 #include "passes/packing/skyline.h"
 
 /* The items below a node of the candidate tree, whose leaves are the items in order of start. */
@@ -14,9 +14,10 @@ struct Skyline {
   int64_t *height;
   /* A binary heap of segments by (height, first point). */
   int32_t *heap, *heap_position, heap_count;
-  /* Bytes still to be placed at each point; a node holds the maximum below it without what its ancestors add. */
-  int64_t *load_most, *load_added;
-  int32_t load_leaves;
+  /* Bytes still to be placed at point p: load[p] + block_added[p / block_points]. block_most is the largest load[] of a
+   * block. Blocks have about as many points as there are blocks. */
+  int64_t *load, *block_added, *block_most;
+  int32_t block_points;
   Candidates *candidates;
   int32_t candidate_leaves;
 };
@@ -31,14 +32,16 @@ Skyline *skyline_create(MemoryArena *arena, const Problem *problem) {
   Skyline *skyline = NEW(arena, Skyline);
   int32_t points = problem->points;
   skyline->problem = problem;
+  skyline->block_points = 16;
   skyline->right = NEW_ARRAY(arena, int32_t, points + 1);
   skyline->left_of = NEW_ARRAY(arena, int32_t, points + 1);
   skyline->height = NEW_ARRAY(arena, int64_t, points + 1);
   skyline->heap = NEW_ARRAY(arena, int32_t, points + 1);
   skyline->heap_position = NEW_ARRAY(arena, int32_t, points + 1);
-  skyline->load_leaves = power_of_two(points);
-  skyline->load_most = NEW_ARRAY(arena, int64_t, 2 * skyline->load_leaves);
-  skyline->load_added = NEW_ARRAY(arena, int64_t, 2 * skyline->load_leaves);
+  while (skyline->block_points * skyline->block_points < points) skyline->block_points *= 2;
+  skyline->load = NEW_ARRAY(arena, int64_t, points + skyline->block_points);
+  skyline->block_added = NEW_ARRAY(arena, int64_t, points / skyline->block_points + 1);
+  skyline->block_most = NEW_ARRAY(arena, int64_t, points / skyline->block_points + 1);
   skyline->candidate_leaves = power_of_two(problem->count);
   skyline->candidates = NEW_ARRAY(arena, Candidates, 2 * skyline->candidate_leaves);
   return skyline;
@@ -93,20 +96,27 @@ static void heap_remove(Skyline *skyline, int32_t segment) {
 
 /* ---- bytes still to be placed ---- */
 
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static void measure_block(Skyline *skyline, int32_t block) {
+  const int64_t *load = skyline->load + block * skyline->block_points;
+  int64_t most = INT64_MIN;
+  for (int i = 0; i < skyline->block_points; i++) most = load[i] > most ? load[i] : most;
+  skyline->block_most[block] = most;
+}
 
-static void load_add(Skyline *skyline, int32_t node, int32_t low, int32_t high, int32_t from, int32_t to,
-                     int64_t bytes) {
-  if (from <= low && high <= to) {
-    skyline->load_added[node] += bytes;
-    skyline->load_most[node] += bytes;
+static void add_in_block(Skyline *skyline, int32_t from, int32_t to, int64_t bytes) {
+  for (int32_t p = from; p < to; p++) skyline->load[p] += bytes;
+  measure_block(skyline, from / skyline->block_points);
+}
+
+static void load_add(Skyline *skyline, int32_t from, int32_t to, int64_t bytes) {
+  int32_t first = from / skyline->block_points, last = (to - 1) / skyline->block_points;
+  if (first == last) {
+    add_in_block(skyline, from, to, bytes);
     return;
   }
-  int32_t middle = low + (high - low) / 2;
-  if (from < middle) load_add(skyline, 2 * node, low, middle, from, to, bytes);
-  if (to > middle) load_add(skyline, 2 * node + 1, middle, high, from, to, bytes);
-  skyline->load_most[node] =
-      larger(skyline->load_most[2 * node], skyline->load_most[2 * node + 1]) + skyline->load_added[node];
+  add_in_block(skyline, from, (first + 1) * skyline->block_points, bytes);
+  for (int32_t b = first + 1; b < last; b++) skyline->block_added[b] += bytes;
+  add_in_block(skyline, last * skyline->block_points, to, bytes);
 }
 
 typedef struct Peak {
@@ -114,26 +124,28 @@ typedef struct Peak {
   int32_t point;
 } Peak;
 
-/* Finds a point of the largest load in [from, to); `above` is what the node's ancestors add. */
-static void load_peak(const Skyline *skyline, int32_t node, int32_t low, int32_t high, int32_t from, int32_t to,
-                      int64_t above, Peak *peak) {
-  if (to <= low || high <= from || skyline->load_most[node] + above <= peak->load) return;
-  if (high - low == 1) {
-    *peak = (Peak){skyline->load_most[node] + above, low};
-    return;
-  }
-  int32_t middle = low + (high - low) / 2;
-  above += skyline->load_added[node];
-  bool right_first = skyline->load_most[2 * node + 1] > skyline->load_most[2 * node];
-  if (right_first) load_peak(skyline, 2 * node + 1, middle, high, from, to, above, peak);
-  load_peak(skyline, 2 * node, low, middle, from, to, above, peak);
-  if (!right_first) load_peak(skyline, 2 * node + 1, middle, high, from, to, above, peak);
+static Peak peak_in_block(const Skyline *skyline, int32_t from, int32_t to) {
+  Peak peak = {INT64_MIN, from};
+  for (int32_t p = from; p < to; p++)
+    if (skyline->load[p] > peak.load) peak = (Peak){skyline->load[p], p};
+  peak.load += skyline->block_added[from / skyline->block_points];
+  return peak;
 }
 
+/* The first point of the largest load in [from, to); load -1 where that is empty. */
 static Peak fullest_point(const Skyline *skyline, int32_t from, int32_t to) {
-  Peak peak = {-1, from};
-  load_peak(skyline, 1, 0, skyline->load_leaves, from, to, 0, &peak);
-  return peak;
+  if (from >= to) return (Peak){-1, from};
+  int32_t first = from / skyline->block_points, last = (to - 1) / skyline->block_points, block = -1;
+  if (first == last) return peak_in_block(skyline, from, to);
+  Peak peak = peak_in_block(skyline, from, (first + 1) * skyline->block_points),
+       right = peak_in_block(skyline, last * skyline->block_points, to);
+  int64_t most = peak.load;
+  for (int32_t b = first + 1; b < last; b++) {
+    int64_t load = skyline->block_most[b] + skyline->block_added[b];
+    if (load > most) most = load, block = b;
+  }
+  if (right.load > most) return right;
+  return block < 0 ? peak : peak_in_block(skyline, block * skyline->block_points, (block + 1) * skyline->block_points);
 }
 
 /* ---- candidates ---- */
@@ -172,12 +184,22 @@ static void best_candidate(const Skyline *skyline, int32_t node, int32_t low, in
   if (!right_first) best_candidate(skyline, 2 * node + 1, middle, high, query, best);
 }
 
+/* Leaves that are looked at one by one sooner than by the tree. */
+enum { FEW = 64 };
+
 /* The rank of the best candidate within [from, to) that covers one of the points [low, high), or INT32_MAX. */
 static int32_t find_candidate(const Skyline *skyline, int32_t from, int32_t to, int32_t low, int32_t high) {
   const Problem *problem = skyline->problem;
   Query query = {problem->first_from[from], problem->first_from[high], low, to};
   int32_t best = INT32_MAX;
-  best_candidate(skyline, 1, 0, skyline->candidate_leaves, &query, &best);
+  if (query.last - query.first > FEW) {
+    best_candidate(skyline, 1, 0, skyline->candidate_leaves, &query, &best);
+    return best;
+  }
+  const Candidates *leaves = skyline->candidates + skyline->candidate_leaves;
+  for (int32_t i = query.first; i < query.last; i++)
+    if (leaves[i].best_rank < best && leaves[i].least_end <= to && leaves[i].largest_end > low)
+      best = leaves[i].best_rank;
   return best;
 }
 
@@ -192,11 +214,11 @@ static void skyline_reset(Skyline *skyline, const int32_t *order) {
   for (int32_t rank = 0; rank < problem->count; rank++) skyline->candidates[leaves + order[rank]].best_rank = rank;
   for (int32_t node = leaves - 1; node > 0; node--)
     skyline->candidates[node] = join_candidates(skyline->candidates[2 * node], skyline->candidates[2 * node + 1]);
-  for (int32_t p = 0; p < skyline->load_leaves; p++)
-    skyline->load_most[skyline->load_leaves + p] = p < problem->points ? problem->load[p] : 0;
-  for (int32_t node = skyline->load_leaves - 1; node > 0; node--)
-    skyline->load_most[node] = larger(skyline->load_most[2 * node], skyline->load_most[2 * node + 1]);
-  memset(skyline->load_added, 0, (size_t)(2 * skyline->load_leaves) * sizeof *skyline->load_added);
+  memcpy(skyline->load, problem->load, (size_t)problem->points * sizeof *skyline->load);
+  for (int32_t b = 0; b <= (problem->points - 1) / skyline->block_points; b++) {
+    skyline->block_added[b] = 0;
+    measure_block(skyline, b);
+  }
   skyline->right[0] = problem->points;
   skyline->left_of[0] = -1;
   skyline->left_of[problem->points] = 0;
@@ -205,84 +227,115 @@ static void skyline_reset(Skyline *skyline, const int32_t *order) {
   heap_insert(skyline, 0);
 }
 
-static void make_segment(Skyline *skyline, int32_t from, int32_t to, int64_t height) {
-  if (from == to) return;
+static void link_segment(Skyline *skyline, int32_t from, int32_t to) {
   skyline->right[from] = to;
   skyline->left_of[to] = from;
+}
+
+static void make_segment(Skyline *skyline, int32_t from, int32_t to, int64_t height) {
+  link_segment(skyline, from, to);
   skyline->height[from] = height;
   heap_insert(skyline, from);
 }
 
-/* Joins a segment that has no candidates with its lower neighbour, and with both when they are equally high. */
-static void raise_segment(Skyline *skyline, int32_t from) {
-  int32_t to = skyline->right[from], before = skyline->left_of[from];
+/* Joins the lowest segment, which has no candidates, with its lower neighbour, and with both when they are equally
+ * high. A segment that only grows to the right keeps its place in the heap. */
+static void raise_lowest(Skyline *skyline) {
+  int32_t from = skyline->heap[0], to = skyline->right[from], before = skyline->left_of[from];
   int64_t left = before >= 0 ? skyline->height[before] : INT64_MAX;
   int64_t right = to < skyline->problem->points ? skyline->height[to] : INT64_MAX;
   ASSERT(before >= 0 || right < INT64_MAX);
-  heap_remove(skyline, from);
+  int32_t end = right <= left ? skyline->right[to] : to;
+  if (right <= left) heap_remove(skyline, to);
   if (left <= right) {
-    heap_remove(skyline, before);
-    from = before;
+    heap_remove(skyline, from);
+    link_segment(skyline, before, end);
+  } else {
+    link_segment(skyline, from, end);
+    skyline->height[from] = right;
+    heap_sift_down(skyline, skyline->heap_position[from]);
   }
-  if (right <= left) {
-    heap_remove(skyline, to);
-    to = skyline->right[to];
-  }
-  make_segment(skyline, from, to, left < right ? left : right);
 }
 
-/* Chooses what to place on the segment [from, to): the rank of an item, or INT32_MAX. Where nothing covers the fullest
- * point, the fuller side of it is searched, a few times. */
-static int32_t choose_candidate(const Skyline *skyline, int32_t from, int32_t to, Pivot pivot, Peak fullest) {
-  int32_t low = from, high = to, rank = INT32_MAX;
-  if (pivot == PIVOT_LEFTMOST) rank = find_candidate(skyline, from, to, from, from + 1);
-  if (pivot == PIVOT_RIGHTMOST) rank = find_candidate(skyline, from, to, to - 1, to);
-  for (int tries = 0; pivot == PIVOT_FULLEST && tries < 4 && rank == INT32_MAX && low < high; tries++) {
-    rank = find_candidate(skyline, from, to, fullest.point, fullest.point + 1);
-    if (rank < INT32_MAX) break;
+static bool covers(const Problem *problem, int32_t item, int32_t point) {
+  return problem->start[item] <= point && point < problem->end[item];
+}
+
+/* The rank of the best candidate that covers the fullest point of [from, to) or, where none does, that of the fuller
+ * side of it, a few times; INT32_MAX: none. */
+static int32_t find_at_fullest(const Skyline *skyline, int32_t from, int32_t to, Peak fullest) {
+  int32_t low = from, high = to;
+  for (int tries = 0; tries < 4 && low < high; tries++) {
+    int32_t rank = find_candidate(skyline, from, to, fullest.point, fullest.point + 1);
+    if (rank < INT32_MAX) return rank;
     Peak left = fullest_point(skyline, low, fullest.point), right = fullest_point(skyline, fullest.point + 1, high);
     if (left.load >= right.load)
       high = fullest.point, fullest = left;
     else
       low = fullest.point + 1, fullest = right;
   }
-  return rank < INT32_MAX ? rank : find_candidate(skyline, from, to, from, to);
+  return INT32_MAX;
 }
 
-static void place_item(Skyline *skyline, int32_t segment, int32_t item) {
+/* Chooses what to place on the segment [from, to): the rank of an item, or INT32_MAX where there is no candidate. */
+static int32_t choose_candidate(const Skyline *skyline, const int32_t *order, int32_t from, int32_t to, Pivot pivot,
+                                Peak fullest) {
+  int32_t best = find_candidate(skyline, from, to, from, to), rank = best;
+  int32_t point = pivot == PIVOT_FULLEST ? fullest.point : pivot == PIVOT_LEFTMOST ? from : to - 1;
+  if (best == INT32_MAX || pivot == PIVOT_NONE || covers(skyline->problem, order[best], point)) return best;
+  if (pivot == PIVOT_FULLEST)
+    rank = find_at_fullest(skyline, from, to, fullest);
+  else
+    rank = find_candidate(skyline, from, to, point, point + 1);
+  return rank < INT32_MAX ? rank : best;
+}
+
+/* Places an item on the lowest segment. */
+static void place_item(Skyline *skyline, int32_t item) {
   const Problem *problem = skyline->problem;
-  int32_t start = problem->start[item], end = problem->end[item], to = skyline->right[segment];
-  int64_t height = skyline->height[segment];
-  heap_remove(skyline, segment);
-  make_segment(skyline, segment, start, height);
-  make_segment(skyline, start, end, height + problem->size[item]);
-  make_segment(skyline, end, to, height);
+  int32_t start = problem->start[item], end = problem->end[item], from = skyline->heap[0], to = skyline->right[from];
+  int64_t height = skyline->height[from], top = height + problem->size[item];
+  link_segment(skyline, from, start > from ? start : end);
+  if (start > from) {
+    make_segment(skyline, start, end, top);
+  } else {
+    skyline->height[from] = top;
+    heap_sift_down(skyline, 0);
+  }
+  if (end < to) make_segment(skyline, end, to, height);
   forget_candidate(skyline, item);
-  load_add(skyline, 1, 0, skyline->load_leaves, start, end, -problem->size[item]);
+  load_add(skyline, start, end, -problem->size[item]);
 }
 
-int64_t skyline_pack(Skyline *skyline, const int32_t *order, Pivot pivot, int64_t limit, int64_t *offset,
-                     int64_t *work) {
+/* Places all items; INT64_MAX when the makespan would exceed `limit`. */
+static int64_t place_items(Skyline *skyline, const int32_t *order, Pivot pivot, int64_t limit, int64_t *offset,
+                           int64_t *steps) {
   const Problem *problem = skyline->problem;
-  /* Measured: a step takes half a microsecond at 10,000 items and five times that at 100,000, beyond the caches. */
-  int64_t makespan = 0, step = 1 + problem->count / 25000;
-  skyline_reset(skyline, order);
-  *work += problem->count / 8;
+  int64_t makespan = 0;
   for (int32_t placed = 0; placed < problem->count;) {
     int32_t from = skyline->heap[0], to = skyline->right[from];
-    *work += step;
+    ++*steps;
     Peak fullest = fullest_point(skyline, from, to);
     if (fullest.load > limit - skyline->height[from]) return INT64_MAX;
-    int32_t rank = fullest.load > 0 ? choose_candidate(skyline, from, to, pivot, fullest) : INT32_MAX;
+    int32_t rank = fullest.load > 0 ? choose_candidate(skyline, order, from, to, pivot, fullest) : INT32_MAX;
     if (rank == INT32_MAX) {
-      raise_segment(skyline, from);
+      raise_lowest(skyline);
       continue;
     }
     int32_t item = order[rank];
     offset[item] = skyline->height[from];
-    place_item(skyline, from, item);
+    place_item(skyline, item);
     if (offset[item] + problem->size[item] > makespan) makespan = offset[item] + problem->size[item];
     placed++;
   }
+  return makespan;
+}
+
+int64_t skyline_pack(Skyline *skyline, const int32_t *order, Pivot pivot, int64_t limit, int64_t *offset,
+                     int64_t *work) {
+  int64_t steps = 0, count = skyline->problem->count;
+  skyline_reset(skyline, order);
+  int64_t makespan = place_items(skyline, order, pivot, limit, offset, &steps);
+  *work += count / 8 + steps / 3 + steps * count / 50000;
   return makespan;
 }
