@@ -110,6 +110,7 @@ static void append_head(Text *html, const Report *report) {
   if (report->curves) text_append(html, "<a href=\"#curve\">curve</a>");
   text_append(html, "<a href=\"#graph\">graph</a>");
   if (report->sources.count) text_append(html, "<a href=\"#source\">source</a>");
+  if (report->cuda) text_append(html, "<a href=\"#kernels\">kernels</a>");
   text_append(html, "<a href=\"#table\">storages</a></nav>\n");
 }
 
@@ -127,6 +128,12 @@ char *report_html(MemoryArena *arena, const Report *report) {
   append_graph(&html, report);
   if (report->sources.count) text_append(&html, "<h2 id=\"source\">Source</h2>\n");
   append_sources(&html, report);
+  if (report->cuda) {
+    text_append(&html,
+                "<h2 id=\"kernels\">Kernels</h2>\n<p class=\"soft\">As the assembler says of each; the node is the "
+                "first that launches it. Matrix products of floats are cuBLAS's.</p>\n");
+    append_kernel_table(&html, report->cuda, report->images);
+  }
   text_append(&html, "<h2 id=\"table\">Storages</h2>\n");
   append_storage_table(&html, report->picture);
   text_append(&html, "<script>\n%s</script>\n</body>\n</html>\n", report_script);

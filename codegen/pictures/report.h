@@ -3,6 +3,7 @@
 #ifndef REPRISE_CODEGEN_PICTURES_REPORT_H
 #define REPRISE_CODEGEN_PICTURES_REPORT_H
 
+#include "codegen/cuda.h"
 #include "codegen/pictures/curves.h"
 #include "codegen/pictures/pictures.h"
 #include "codegen/text.h"
@@ -17,6 +18,8 @@ typedef struct Report {
   const char *graph;      /* SVG of `dot`; NULL: see note */
   const char *graph_note; /* why there is no graph */
   ARRAY(ReportSource) sources;
+  const CudaProgram *cuda; /* kernels of a CUDA program and what they take; NULL: none were compiled */
+  const CudaImages *images;
 } Report;
 
 char *report_html(MemoryArena *arena, const Report *report);
@@ -27,6 +30,11 @@ char *layout_graph(MemoryArena *arena, const char *dot, int seconds, const char 
 
 /* The parts of "path:line:column"; false when a text is not one. */
 bool split_source(MemoryArena *arena, const char *source, const char **path, int *line);
+
+/* ---- report_kernels.c ---- */
+
+/* Every kernel with its first node, a row each: registers, shared and spilled bytes on each architecture. */
+void append_kernel_table(Text *html, const CudaProgram *program, const CudaImages *images);
 
 /* ---- report_table.c ---- */
 

@@ -18,7 +18,7 @@ _reprise() {
     --cost) values="model profile" ;;
     --dot-detail) values="full block module" ;;
     --dump) values="frontend simplify grad fuse kernels checkpoint" ;;
-    --emit) values="exe c cu ptx kernels ir graph" ;;
+    --emit) values="exe c cu ptx kernels ir graph report" ;;
     --device) values=$("${COMP_WORDS[0]}" device 2>/dev/null) ;;
   esac
   if [ -n "$values" ]; then

@@ -138,9 +138,10 @@ static void print_result(const Options *options, const Compilation *compilation,
 }
 
 /* The plan and its pictures, of a model that is trained. */
-static int write_plan_files(const Options *options, const Compilation *compilation) {
+static int write_plan_files(const Options *options, const Compilation *compilation, const Produced *produced) {
   if (!compilation->checkpoint) return EXIT_OK;
   Planning planning = planning_of_compilation(options, compilation);
+  if (produced->cuda && produced->images.count) planning.produced = produced;
   PlanView view = view_of_compilation(compilation);
   const char *plan = options->plan_output ? plan_text(options->arena, view.graph, view.answer.plan, false) : NULL;
   int code = plan ? write_text(options, options->plan_output, plan) : EXIT_OK;
@@ -148,25 +149,30 @@ static int write_plan_files(const Options *options, const Compilation *compilati
   return write_pictures(&planning, &view, NULL);
 }
 
-/* Sources and executable, as far as they are asked for. */
-static int write_program(const Options *options, const Compilation *compilation) {
+/* Sources, as far as what is asked for is made of them. */
+static int make_sources(const Options *options, const Compilation *compilation, Produced *produced) {
   enum { IMAGES = EMIT_EXECUTABLE | EMIT_C | EMIT_PTX | EMIT_KERNELS, SOURCES = IMAGES | EMIT_CUDA };
-  Produced produced;
-  int code;
-  if (!(options->emissions & SOURCES)) return EXIT_OK;
-  if ((code = produce_sources(options, compilation, options->emissions & IMAGES, &produced))) return code;
-  if ((code = write_emission(options, EMIT_C, ".c", produced.host))) return code;
-  if (produced.cuda && (code = write_emission(options, EMIT_CUDA, ".cu", produced.cuda->source))) return code;
-  if (produced.cuda && (code = write_emission(options, EMIT_PTX, ".ptx", produced.images.ptx.bytes))) return code;
-  if (produced.cuda &&
-      (code = write_emission(options, EMIT_KERNELS, ".kernels.json", cuda_kernels_json(options, &produced))))
+  bool cuda_report = options->target == &target_cuda && options->emissions & EMIT_REPORT;
+  *produced = (Produced){0};
+  if (!(options->emissions & SOURCES) && !cuda_report) return EXIT_OK;
+  return produce_sources(options, compilation, options->emissions & IMAGES || cuda_report, produced);
+}
+
+/* Sources and executable. */
+static int write_program(const Options *options, const Compilation *compilation, const Produced *produced) {
+  int code = write_emission(options, EMIT_C, ".c", produced->host);
+  if (code) return code;
+  if (produced->cuda && (code = write_emission(options, EMIT_CUDA, ".cu", produced->cuda->source))) return code;
+  if (produced->cuda && (code = write_emission(options, EMIT_PTX, ".ptx", produced->images.ptx.bytes))) return code;
+  if (produced->cuda &&
+      (code = write_emission(options, EMIT_KERNELS, ".kernels.json", cuda_kernels_json(options, produced))))
     return code;
   if (!(options->emissions & EMIT_EXECUTABLE)) return EXIT_OK;
   char *output = output_name(options, EMIT_EXECUTABLE, "");
-  code = link_program(options, &produced, output);
+  code = link_program(options, produced, output);
   if (code) return code;
   print_result(options, compilation, output);
-  if (produced.cuda && options->verbose && !options->quiet) print_cuda_kernels(&produced);
+  if (produced->cuda && options->verbose && !options->quiet) print_cuda_kernels(produced);
   return EXIT_OK;
 }
 
@@ -179,12 +185,16 @@ static void warn_without_train_block(const Options *options, const Module *modul
 
 int compile_command(const Options *given) {
   Options options = *given;
+  Produced produced;
+  if (!options.emissions && !options.dump_pass) options.emissions = EMIT_EXECUTABLE;
+  if (options.emissions & EMIT_REPORT && !options.report_output)
+    options.report_output = output_name(&options, EMIT_REPORT, ".html");
   int code = check_picture_options(&options);
   if (code) return code;
-  if (!options.emissions && !options.dump_pass) options.emissions = EMIT_EXECUTABLE;
   if (options.output && string_equal(options.output, "-") &&
       (options.emissions & (options.emissions - 1) || options.emissions == EMIT_EXECUTABLE)) {
-    fprintf(stderr, "reprise compile: '-o -' goes with --emit of one text (c, cu, ptx, kernels, ir or graph)\n");
+    fprintf(stderr,
+            "reprise compile: '-o -' goes with --emit of one text (c, cu, ptx, kernels, ir, graph or report)\n");
     return EXIT_USAGE;
   }
   Module *module = load_module(&options, &code);
@@ -192,7 +202,8 @@ int compile_command(const Options *given) {
   Compilation *compilation = compile_for_target(&options, module, &code);
   if (!compilation) return code;
   warn_without_train_block(&options, module);
-  if ((code = write_plan_files(&options, compilation))) return code;
+  if ((code = make_sources(&options, compilation, &produced))) return code;
+  if ((code = write_plan_files(&options, compilation, &produced))) return code;
   if ((options.emissions & EMIT_IR) &&
       (code = write_emission(&options, EMIT_IR, ".ir", module_print(options.arena, compilation->module))))
     return code;
@@ -200,5 +211,5 @@ int compile_command(const Options *given) {
       (code = write_emission(&options, EMIT_GRAPH, ".graph.json",
                              plan_graph_text(options.arena, compilation->checkpoint->problem->plan_graph))))
     return code;
-  return write_program(&options, compilation);
+  return write_program(&options, compilation, &produced);
 }

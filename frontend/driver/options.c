@@ -23,17 +23,17 @@ static const char *set_emissions(Options *options, const char *value) {
   static const struct {
     const char *name;
     OutputKind emission;
-  } kinds[] = {{"exe", EMIT_EXECUTABLE}, {"c", EMIT_C},     {"ir", EMIT_IR},          {"graph", EMIT_GRAPH},
-               {"cu", EMIT_CUDA},        {"ptx", EMIT_PTX}, {"kernels", EMIT_KERNELS}};
+  } kinds[] = {{"exe", EMIT_EXECUTABLE}, {"c", EMIT_C},     {"ir", EMIT_IR},           {"graph", EMIT_GRAPH},
+               {"cu", EMIT_CUDA},        {"ptx", EMIT_PTX}, {"kernels", EMIT_KERNELS}, {"report", EMIT_REPORT}};
   char *rest, *list = memory_string(options->arena, value);
   for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
     unsigned found = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
       if (string_equal(word, kinds[i].name)) found = kinds[i].emission;
-    if (!found) return "expected a list of exe, c, cu, ptx, kernels, ir, graph";
+    if (!found) return "expected a list of exe, c, cu, ptx, kernels, ir, graph, report";
     options->emissions |= found;
   }
-  return options->emissions ? NULL : "expected a list of exe, c, cu, ptx, kernels, ir, graph";
+  return options->emissions ? NULL : "expected a list of exe, c, cu, ptx, kernels, ir, graph, report";
 }
 
 static const char *set_target(Options *options, const char *value) {
@@ -212,7 +212,7 @@ static const char *set_verbose(Options *options, const char *value) {
 static const OptionInfo option_table[] = {
     {"output", "-o", "FILE", "where the result goes; - is standard output (--emit of one text)", set_output},
     {"define", "-D", "NAME=VALUE", "replaces a dim or const of the model file", set_definition},
-    {"emit", NULL, "LIST", "what to write: exe (default), c, cu, ptx, kernels, ir, graph; several with commas",
+    {"emit", NULL, "LIST", "what to write: exe (default), c, cu, ptx, kernels, ir, graph, report; several with commas",
      set_emissions},
     {"target", NULL, "NAME", "cpu (default) or cuda", set_target},
     {"arch", NULL, "LIST", "cuda: compile for these (default: sm_80,sm_86,sm_89,sm_90), PTX for later ones",
@@ -234,13 +234,13 @@ static const OptionInfo option_table[] = {
     {"dot", NULL, "FILE", "write the graph with its decisions for Graphviz", set_dot_output},
     {"dot-detail", NULL, "LEVEL", "full, block (equal blocks once) or module (default: by size)", set_dot_detail},
     {"svg", NULL, "FILE", "write the memory timeline (sweep: the curves) as SVG", set_svg_output},
-    {"report", NULL, "FILE", "write one HTML page: anatomy, timeline, curve, graph, source, storages",
+    {"report", NULL, "FILE", "write one HTML page: anatomy, timeline, curve, graph, source, kernels, storages",
      set_report_output},
-    {"points", NULL, "N", "budgets of a curve (default: 8 of a sweep, 5 in a report)", set_points},
+    {"points", NULL, "N", "budgets (default: 8 of a sweep, 5 in a report, 3 that verify compares)", set_points},
     {"dump", NULL, "PASS", "print the graphs after frontend, simplify, grad, fuse, kernels or checkpoint", set_dump},
     {"cc", NULL, "COMMAND", "the C compiler (default: $CC, else cc, or clang where reprise was built by it)",
      set_compiler},
-    {"cflags", NULL, "FLAGS", "flags in place of -O2 -march=native", set_compiler_flags},
+    {"cflags", NULL, "FLAGS", "flags in place of -O3 -march=native", set_compiler_flags},
     {"elements", NULL, "N", "elements of each gradient that are compared (default 8)", set_elements},
     {"steps", NULL, "N", "training steps that are compared (default 3)", set_steps},
     {"check", NULL, NULL, "change nothing; exit 1 when a file is not in canonical form", set_check},

@@ -2,8 +2,8 @@
 #ifndef REPRISE_FRONTEND_DRIVER_OPTIONS_H
 #define REPRISE_FRONTEND_DRIVER_OPTIONS_H
 
-#include "codegen/pictures/drawing.h"
 #include "codegen/cuda.h"
+#include "codegen/pictures/drawing.h"
 #include "frontend/elaborate.h"
 #include "passes/planner/strategies.h"
 
@@ -15,7 +15,8 @@ typedef enum OutputKind {
   EMIT_GRAPH = 8,
   EMIT_CUDA = 16,
   EMIT_PTX = 32,
-  EMIT_KERNELS = 64 /* what the kernels take of a device */
+  EMIT_KERNELS = 64, /* what the kernels take of a device */
+  EMIT_REPORT = 128
 } OutputKind;
 
 typedef struct Options {
@@ -29,11 +30,11 @@ typedef struct Options {
   bool budget_is_free_memory;    /* --memory-budget=auto */
   const char *dump_pass;
   const Target *target;
-  CudaOptions cuda;        /* of the cuda target */
-  const char *cuda_option; /* one that only that target takes, NULL: none was given */
+  CudaOptions cuda;                      /* of the cuda target */
+  const char *cuda_option;               /* one that only that target takes, NULL: none was given */
   const char *compiler, *compiler_flags; /* --cc, --cflags; NULL: the defaults */
   PlanStrategy strategy;
-  const char *profile; /* file of measured costs; NULL: modelled ones */
+  const char *profile;          /* file of measured costs; NULL: modelled ones */
   const char *planner, *device; /* NULL: the defaults */
   double solver_seconds;        /* 0: no limit */
   int64_t solver_nodes;         /* 0: the planner's default */

@@ -22,7 +22,7 @@ bool pictures_take_output(const Options *options) { return count_on_output(optio
 
 int check_picture_options(const Options *options) {
   const char *fault = NULL;
-  if (options->points && !options->report_output) fault = "'--points' goes with '--report=FILE'";
+  if (options->points && !options->report_output) fault = "'--points' goes with '--report=FILE' or '--emit=report'";
   if (options->dot_detail && !options->dot_output && !options->report_output)
     fault = "'--dot-detail' goes with '--dot=FILE' or '--report=FILE'";
   bool plan = options->plan_output && string_equal(options->plan_output, "-");
@@ -60,6 +60,7 @@ static char *make_report(Planning *planning, const Picture *picture, const PlanV
   report.curves = curves;
   report.graph = layout_graph(arena, dot_text(arena, picture, options->dot_detail), LAYOUT_SECONDS, &report.graph_note);
   if (planning->compilation) read_sources(arena, &report);
+  if (planning->produced) report.cuda = planning->produced->cuda, report.images = &planning->produced->images;
   return report_html(arena, &report);
 }
 

@@ -13,6 +13,7 @@ typedef struct Planning {
   const Plan *keep_all;
   const Plan *incumbent;          /* --plan-in, or NULL */
   const Compilation *compilation; /* of a model; NULL for a graph file */
+  const Produced *produced;       /* kernels for the report; NULL: none were compiled */
 } Planning;
 
 /* Reads the file of the options: a model (.rp) or a graph file. NULL after errors were reported, with the exit code. */

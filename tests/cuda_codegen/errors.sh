@@ -53,3 +53,29 @@ tr -d ' \n' <kernels | grep -q '"sm_90":{"registers":255,"shared_bytes":0,"stack
   cat kernels output >&2
   exit 1
 }
+
+# the report: a row for each kernel, with its node and line; what spills is marked
+FAKE_NVRTC=spill "$reprise" compile "$examples/trace.rp" --target=cuda --arch=sm_90,sm_120 --emit=report -o page.html 2>output
+for expected in '<th colspan="3" scope="colgroup">sm_90</th><th colspan="3" scope="colgroup">sm_120</th>' \
+  '<tr><td>multiply_1</td><td>multiply</td><td>trace.rp:[0-9]*:[0-9]*</td><td class="num">255</td><td class="num">0</td><td class="num recomputed"><span class="mark">64</span></td><td class="num">255</td>' \
+  '<td class="num">?</td>'; do
+  grep -q "$expected" page.html || {
+    echo "FAILED: the report lacks $expected:" >&2
+    grep -A9 kernel-table page.html >&2
+    exit 1
+  }
+done
+# nothing is written, the report neither, when a kernel does not compile
+rm -f page.html
+FAKE_NVRTC=error "$reprise" compile "$examples/trace.rp" --target=cuda --report=page.html --plan-out=plan.json -o program \
+  >output 2>&1 || true
+if [ -e page.html ] || [ -e plan.json ] || [ -e program ]; then
+  echo "FAILED: files are left after NVRTC refused a kernel" >&2
+  exit 1
+fi
+# the plan alone, and a program for the host, have no kernels
+"$reprise" compile "$examples/trace.rp" --emit=report -o page.html
+if grep -q kernel-table page.html; then
+  echo "FAILED: the host's report has kernels" >&2
+  exit 1
+fi
