@@ -39,7 +39,7 @@ static void emit_c_node(GraphEmission *graph, NodeId id, Text *steps) {
 static void emit_headers(const Emission *emission, Text *text) {
   const Module *module = emission->compilation->module;
   const char *slash = strrchr(module->path, '/');
-  text_line(text, "/* Model %s of %s, written by reprise for target %s. Compile with -fopenmp -ffp-contract=off.",
+  text_line(text, "/* Model %s of %s, written by reprise for target %s. Compile with -fopenmp -ffp-contract=off -fwrapv.",
             module->name, slash ? slash + 1 : module->path, emission->target->name);
   text_line(text, " *");
   text_line(

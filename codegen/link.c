@@ -12,9 +12,9 @@
 
 extern char **environ;
 
-/* What results must not depend on: no contraction to fused multiply-add. What lets loops vectorise without changing a
- * value: errno and floating-point exceptions are never looked at. */
-static const char value_safe_flags[] = "-std=c17 -fopenmp -ffp-contract=off -fno-math-errno -fno-trapping-math";
+/* What results must not depend on: no contraction to fused multiply-add; integers wrap. What lets loops vectorise without
+ * changing a value: errno and floating-point exceptions are never looked at. */
+static const char value_safe_flags[] = "-std=c17 -fopenmp -ffp-contract=off -fwrapv -fno-math-errno -fno-trapping-math";
 static const char default_flags[] = "-O3 -march=native";
 static const char libraries[] = "-lopenblas -ljansson -lz -lm";
 

@@ -7,14 +7,30 @@ static struct {
   MemoryArena *arena;
   ARRAY(Diagnostic) list;
   int errors;
+  bool repeating; /* the last message was known already: its notes are, too */
 } collector;
+
+/* The same words on the same place: a file that is read twice, a module that is called twice. */
+static bool is_known(const Diagnostic *diagnostic) {
+  Location at = diagnostic->location;
+  for (int64_t i = 0; i < collector.list.count; i++) {
+    const Diagnostic *other = &collector.list.items[i];
+    bool same_place =
+        at.source && other->location.source && other->location.start == at.start &&
+        (other->location.source == at.source || string_equal(other->location.source->path, at.source->path));
+    if (same_place && other->severity == diagnostic->severity && string_equal(other->message, diagnostic->message))
+      return true;
+  }
+  return false;
+}
 
 static void collect(Severity severity, Location location, const char *format, va_list arguments) {
   if (!collector.arena) collector.arena = memory_arena_create();
   if (severity == SEVERITY_ERROR) collector.errors++;
   if (collector.list.count >= MOST_DIAGNOSTICS) return;
   Diagnostic diagnostic = {severity, location, memory_format_list(collector.arena, format, arguments)};
-  array_push(collector.arena, &collector.list, diagnostic);
+  if (severity != SEVERITY_NOTE) collector.repeating = is_known(&diagnostic);
+  if (!collector.repeating) array_push(collector.arena, &collector.list, diagnostic);
 }
 
 void diag_error(Location location, const char *format, ...) {

@@ -49,9 +49,9 @@ static bool moved_loss(const Check *check, ValueId of, int64_t element, double d
   evaluation->probe_delta = distance;
   if (!made) *x += distance;
   bool done = eval_run_phases(evaluation, PHASE_FORWARD, PHASE_FORWARD);
+  *loss = check->factor * eval_tensor_get(eval_value(evaluation, graph->loss.value), 0); /* may be x itself */
   if (!made) *x = unmoved;
   evaluation->probe_value = NO_VALUE;
-  *loss = check->factor * eval_tensor_get(eval_value(evaluation, graph->loss.value), 0);
   return done;
 }
 

@@ -1,5 +1,6 @@
 /* frontend/driver/command_verify.c - `reprise verify`: gradients against finite differences in double precision, then
- * the compiled program against the interpreter, on made-up data and the model's own initial weights. */
+ * the compiled program against the interpreter, then programs at smaller budgets against it, on made-up data and the
+ * model's own initial weights. */
 #include <jansson.h>
 #include <math.h>
 
@@ -7,6 +8,7 @@
 #include "frontend/driver/model_inputs.h"
 #include "frontend/driver/produce.h"
 #include "frontend/driver/trial.h"
+#include "frontend/driver/verify_budgets.h"
 #include "runtime/safetensors.h"
 
 static const double gradient_tolerance = 1e-4; /* relative, against finite differences in double */
@@ -132,35 +134,17 @@ static bool check_gradients(Verification *v, bool *passed) {
 
 /* ---- the compiled program ---- */
 
-static int run_program(const Verification *v) {
-  const char *steps = memory_format(v->arena, "%lld", (long long)v->steps),
-             *gradients = trial_path(&v->trial, "gradients.safetensors");
-  const char *arguments[] = {"--steps", steps, "--dump-grads", gradients, "--log", trial_path(&v->trial, "log.jsonl"),
-                             NULL};
-  return run_trial(&v->trial, arguments);
-}
-
 static double relative(double difference, double scale) { return fabs(difference) / (scale > 1e-6 ? scale : 1e-6); }
 
 static bool compare_losses(Verification *v, double *worst) {
-  int64_t length, step = 0;
-  const char *error;
-  char *text = file_read(v->arena, trial_path(&v->trial, "log.jsonl"), &length, &error), *rest;
+  double *losses = NEW_ARRAY(v->arena, double, v->steps);
+  int64_t count = read_losses(&v->trial, losses, v->steps);
   *worst = 0;
-  for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
-    json_t *event = json_loads(line, 0, NULL), *loss = json_object_get(event, "loss");
-    if (string_equal(json_string_value(json_object_get(event, "event"))
-                         ? json_string_value(json_object_get(event, "event"))
-                         : "",
-                     "step") &&
-        step < v->steps) {
-      double difference = relative(json_number_value(loss) - v->losses[step], fabs(v->losses[step]));
-      if (!(difference <= *worst)) *worst = difference;
-      step++;
-    }
-    json_decref(event);
+  for (int64_t step = 0; step < count; step++) {
+    double difference = relative(losses[step] - v->losses[step], fabs(v->losses[step]));
+    if (!(difference <= *worst)) *worst = difference;
   }
-  return step == v->steps;
+  return count == v->steps;
 }
 
 static double largest_element(const EvalTensor *tensor) {
@@ -224,7 +208,7 @@ static bool compare_gradients(Verification *v, double *worst, const char **where
 static int compare_program(Verification *v, bool *passed) {
   double loss_error, gradient_error;
   const char *where = NULL;
-  int code = run_program(v);
+  int code = run_verified_program(&v->trial, v->steps);
   if (code != 0) {
     fprintf(stderr, "reprise: the compiled program stopped with exit code %d\n", code);
     *passed = false;
@@ -244,34 +228,39 @@ static int compare_program(Verification *v, bool *passed) {
   return EXIT_OK;
 }
 
-static int check_program(Verification *v, bool *passed) {
+/* With everything kept: the program that programs at other budgets are compared with. */
+static int check_program(Verification *v, bool *passed, const Compilation **compilation) {
   int code;
   const char *error;
-  Module *module = load_module(v->options, &code);
+  Options options = *v->options;
+  options.budget = -1;
+  Module *module = load_module(&options, &code);
   if (!module) return code;
   if (!write_trial_data(&v->trial, module, v->steps * v->micro_steps, &error)) {
     fprintf(stderr, "reprise: %s\n", error);
     return EXIT_IO;
   }
-  Compilation *compilation = compile_for_target(v->options, module, &code);
-  if (!compilation) return code;
-  code = produce_executable(v->options, compilation, trial_path(&v->trial, "program"));
+  *compilation = compile_for_target(&options, module, &code);
+  if (!*compilation) return code;
+  code = produce_executable(&options, *compilation, trial_path(&v->trial, "program"));
   return code == EXIT_OK && run_reference(v) ? compare_program(v, passed) : code ? code : EXIT_SOURCE_ERROR;
 }
 
 int verify_command(const Options *options) {
   int code;
   Verification v = {.options = options, .arena = options->arena, .steps = options->steps ? options->steps : 3};
+  const Compilation *compilation = NULL;
   v.module = load_reference(options, &code);
   if (!v.module) return code;
   v.micro_steps = v.module->training.accumulate;
   if (!open_trial(&v.trial, options, v.module->train)) return EXIT_IO;
   v.report = json_object();
-  bool differences = false, program = false;
-  code = check_gradients(&v, &differences) ? check_program(&v, &program) : EXIT_SOURCE_ERROR;
+  bool differences = false, program = false, budgets = false;
+  code = check_gradients(&v, &differences) ? check_program(&v, &program, &compilation) : EXIT_SOURCE_ERROR;
+  if (code == EXIT_OK) code = check_budgets(options, &v.trial, compilation, v.steps, v.micro_steps, v.report, &budgets);
   close_trial(&v.trial);
   if (code == EXIT_OK && options->json) json_dumpf(v.report, stdout, JSON_INDENT(2)), putchar('\n');
   json_decref(v.report);
   if (code != EXIT_OK) return code;
-  return differences && program ? EXIT_OK : EXIT_VERIFICATION_FAILED;
+  return differences && program && budgets ? EXIT_OK : EXIT_VERIFICATION_FAILED;
 }

@@ -32,8 +32,10 @@ static const Command commands[] = {
      "measure output", 0, 1, device_command},
     {"verify", "MODEL.rp",
      "Checks a model's gradients: finite differences in double precision, then the compiled program against the "
-     "interpreter.",
-     "define target arch tf32 elements steps cc cflags json quiet verbose", 1, 1, verify_command},
+     "interpreter, then programs at smaller budgets, bit for bit, against it.",
+     "define target arch tf32 memory-budget strategy planner solver-nodes solver-time points elements steps cc cflags "
+     "json quiet verbose",
+     1, 1, verify_command},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 

@@ -34,7 +34,8 @@ static char *input_path(const Trial *trial, int64_t input) {
 }
 
 void close_trial(Trial *trial) {
-  static const char *const names[] = {"program", "gradients.safetensors", "log.jsonl", "trace.json"};
+  static const char *const names[] = {"program", "gradients.safetensors", "weights.safetensors", "log.jsonl",
+                                      "trace.json"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(trial_path(trial, names[i]));
   for (int64_t i = 0; i < trial->inputs; i++) unlink(input_path(trial, i));
   rmdir(trial->folder);

@@ -163,12 +163,27 @@ compile)
   run 0 "$reprise" compile trace.rp --emit=c,ir,graph -o all; for file in all.c all.ir all.graph.json; do [ -s $file ] || fail "$file was not written"; done
   run 0 "$reprise" plan all.graph.json
   run 0 "$reprise" verify trace.rp; says "finite differences.*ok"; says "program against interpreter.*ok"
+  says "at 576 B .*bitwise equal  ok"
   run 0 "$reprise" verify deep.rp -D L=2 -D B=4; says "program against interpreter.*ok"
+  run 0 "$reprise" verify trace.rp --points=1; grep -q "^at " out && fail "--points=1 compares nothing else"
+  run 0 "$reprise" verify trace.rp --memory-budget=650 --json; says '"budget": 650'
+  run 3 "$reprise" verify trace.rp --memory-budget=100; complains "does not fit 100 B"
+  # a compiler that makes another program of everything but the first
+  cat >fickle <<'END'
+#!/bin/sh
+for word; do case $word in *.c) source=$word ;; esac; done
+if [ -e compiled ]; then sed -i 's/0\.5f \* t1/0.75f * t1/' "$source"; fi
+touch compiled
+exec "${REAL_CC:-cc}" "$@"
+END
+  chmod +x fickle
+  run 6 "$reprise" verify trace.rp --cc=./fickle; says "losses, gradients, weights DIFFER"; complains "the losses at a budget of 576 B differ"
   sed '/^train/d' trace.rp >untrained.rp
   run 0 "$reprise" compile untrained.rp -o untrained; complains "warning: no train block for 'Trace'"
   run 1 ./untrained --steps 1; complains "add a 'data' item"
   sed 's/; optimizer.*/ }/' trace.rp >idle.rp
   run 0 "$reprise" check idle.rp; complains "idle.rp:9:7: warning: the train block has no 'optimizer'"
+  run 0 "$reprise" verify idle.rp; [ "$(grep -c "warning: the train block" err)" = 1 ] || fail "a warning is said once"
   run 4 "$reprise" compile trace.rp -o /nonexistent/prog; complains "nonexistent"
   run 4 "$reprise" compile trace.rp -o prog --cc=/nonexistent/cc; [ ! -e prog ] || fail "half-written program"
   ;;

@@ -49,6 +49,10 @@ run 0 "$reprise" verify twice.rp; says "program against interpreter.*ok"
 run 0 "$reprise" compile twice.rp -o twice
 run 0 ./twice --steps 1; says '"old_s":8\.0,"old_t":8\.0,"new_s":8\.0,"first":3\.0'
 
+# ---- the loss is a parameter itself ----
+printf 'model M(x: []) { param w: [] = constant(2)\n loss w }\ntrain M { data x = constant(1); optimizer sgd(lr=0.1) }\n' >bare.rp
+run 0 "$reprise" verify bare.rp; says "finite differences: 1 element.*ok"
+
 # ---- values that an input does not hold, numbers out of range ----
 for line in 'u8[2]:300' 'u8[2]:-1' 'u8[2]:1.5' 'i32[2]:1e300' 'bool[2]:2' '[2]:1e300'; do
   printf 'model M(x: %s) {\n  param w: [2] = ones\n  loss sum(w*f32(x))\n}\ntrain M { data x = constant(%s); optimizer sgd(lr=1) }\n' \
