@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "passes/planner/mip.h"
+#include "passes/planner/retain_model.h"
 
 /* ---- what is certain while the first execution of a node runs ---- */
 
@@ -70,14 +71,18 @@ int64_t bound_memory(MemoryArena *arena, const PlanGraph *graph) {
 
 /* ---- the phase program ---- */
 
+enum { MOST_DIVISORS = 6 };
+
 typedef struct Phases {
   const PlanGraph *graph;
   const BoundOptions *options;
+  const RetainModel *model; /* for its groups of nodes */
   Mip *mip;
   int32_t count;
-  int32_t *at;    /* p_k: node numbers, ascending */
-  int32_t **live; /* [k][storage]: column of S, -1 where it is not a choice */
-  int32_t **run;  /* [k][node]: column of R, -1 */
+  int32_t *at;     /* p_k: node numbers, ascending */
+  int32_t **live;  /* [k][storage]: column of S, -1 where it is not a choice */
+  int32_t **run;   /* [k][node]: column of R, -1 */
+  int32_t **since; /* [k][node]: column of Q, -1; in the last phase that of R */
   double unit;
 } Phases;
 
@@ -104,10 +109,57 @@ static int32_t phase_end(const Phases *phases, int32_t k) {
   return k + 1 < phases->count ? phases->at[k + 1] : (int32_t)phases->graph->nodes.count;
 }
 
-/* Is v made before p_k, still of use at or after it, and a choice? */
-static bool is_choice(const Phases *phases, int32_t k, int32_t storage) {
+/* ---- groups: a storage that only one node reads, for which it is no smaller than what that node makes of it, need not
+ * be live at any p_k; its node runs with that one ---- */
+
+static int32_t group_of(const Phases *phases, int32_t node) {
+  return node < phases->graph->first_stage ? phases->model->nodes[node].group : node;
+}
+
+static double group_cost(const Phases *phases, int32_t node) {
+  return node < phases->graph->first_stage ? phases->model->nodes[node].cost : phases->graph->nodes.items[node].cost;
+}
+
+static int32_t group_inputs(const Phases *phases, int32_t node, const int32_t **inputs) {
+  bool forward = node < phases->graph->first_stage;
+  *inputs = forward ? phases->model->nodes[node].inputs : phases->graph->nodes.items[node].inputs;
+  return forward ? phases->model->nodes[node].input_count : phases->graph->nodes.items[node].input_count;
+}
+
+static int32_t maker(const Phases *phases, int32_t storage) {
+  return group_of(phases, phases->graph->storages.items[storage].producer);
+}
+
+/* ---- columns ---- */
+
+/* Made before p_k, a choice, and not inside a group. */
+static bool may_be_choice(const Phases *phases, int32_t k, int32_t storage) {
   const PlanStorage *what = &phases->graph->storages.items[storage];
-  return !what->persistent && what->producer < phases->at[k] && droppable(phases->graph, storage);
+  return !what->persistent && what->producer < phases->at[k] && droppable(phases->graph, storage) &&
+         maker(phases, storage) == what->producer;
+}
+
+/* Per storage: can it be of use at or after p_k, to a first execution or to something made again? */
+static bool *find_useful(const Phases *phases, int32_t k) {
+  const PlanGraph *graph = phases->graph;
+  bool *useful = NEW_ARRAY(phases->mip->arena, bool, graph->storages.count);
+  for (int32_t s = 0; s < graph->storages.count; s++) useful[s] = plan_graph_last_need(graph, s) >= phases->at[k];
+  for (int32_t n = phases->at[k] - 1; n >= 0; n--) {
+    const PlanNode *node = &graph->nodes.items[n];
+    bool wanted = false;
+    for (int32_t o = 0; o < node->output_count; o++) wanted = wanted || useful[node->outputs[o]];
+    const int32_t *inputs;
+    int32_t count = group_inputs(phases, n, &inputs);
+    for (int32_t i = 0; i < count && wanted && node->recompute && group_of(phases, n) == n; i++)
+      useful[inputs[i]] = true;
+  }
+  return useful;
+}
+
+static bool group_may_rerun(const Phases *phases, int32_t root, int32_t position) {
+  for (int32_t n = 0; n <= root; n++)
+    if (group_of(phases, n) == root && !plan_graph_may_rerun(phases->graph, n, position)) return false;
+  return true;
 }
 
 static void add_columns(Phases *phases) {
@@ -115,79 +167,165 @@ static void add_columns(Phases *phases) {
   for (int32_t k = 0; k < phases->count; k++) {
     phases->live[k] = NEW_ARRAY(phases->mip->arena, int32_t, graph->storages.count);
     phases->run[k] = NEW_ARRAY(phases->mip->arena, int32_t, graph->nodes.count);
+    phases->since[k] = NEW_ARRAY(phases->mip->arena, int32_t, graph->nodes.count);
     const PlanNode *here = &graph->nodes.items[phases->at[k]];
-    for (int32_t n = 0; n < graph->nodes.count; n++) phases->run[k][n] = -1;
+    const bool *useful = find_useful(phases, k);
+    for (int32_t n = 0; n < graph->nodes.count; n++) phases->run[k][n] = phases->since[k][n] = -1;
     for (int32_t s = 0; s < graph->storages.count; s++) {
       phases->live[k][s] = -1;
-      if (!is_choice(phases, k, s)) continue;
+      if (!may_be_choice(phases, k, s) || !useful[s]) continue;
       bool dropped = graph->storages.items[s].decision == PLAN_RECOMPUTE && phases->at[k] == graph->first_stage;
       bool certain = reads(here, s);
       phases->live[k][s] = mip_column(phases->mip, certain, certain || !dropped ? 1 : 0, 0, true);
       int32_t node = graph->storages.items[s].producer;
-      bool may_run = plan_graph_may_rerun(graph, node, phases->at[k] + 1);
-      if (may_run && phases->run[k][node] < 0)
-        phases->run[k][node] = mip_column(phases->mip, 0, 1, graph->nodes.items[node].cost, true);
+      if (phases->run[k][node] >= 0 || !group_may_rerun(phases, node, phases->at[k] + 1)) continue;
+      phases->run[k][node] = mip_column(phases->mip, 0, 1, group_cost(phases, node), false);
     }
   }
+  for (int32_t k = phases->count - 1; k >= 0; k--)
+    for (int32_t n = 0; n < graph->nodes.count; n++) {
+      bool last = k + 1 == phases->count || phases->since[k + 1][n] < 0;
+      if (phases->run[k][n] >= 0)
+        phases->since[k][n] = last ? phases->run[k][n] : mip_column(phases->mip, 0, 1, 0, false);
+    }
 }
 
-static void add_read_rows(Phases *phases, int32_t k, int32_t reader) {
-  const PlanNode *node = &phases->graph->nodes.items[reader];
-  for (int32_t i = 0; i < node->input_count; i++) {
-    int32_t input = node->inputs[i];
-    if (phases->live[k][input] < 0) continue;
-    mip_term(phases->mip, phases->live[k][input], 1);
-    mip_term(phases->mip, phases->run[k][phases->graph->storages.items[input].producer], 1);
-    mip_row_end(phases->mip, 1, HUGE_VAL);
-  }
+/* ---- rows ---- */
+
+/* v is live at p_k or made by the runs counted in made[]. */
+static void add_read_row(Phases *phases, int32_t k, int32_t storage, int32_t *const *made) {
+  mip_term(phases->mip, phases->live[k][storage], 1);
+  mip_term(phases->mip, made[k][maker(phases, storage)], 1);
+  mip_row_end(phases->mip, 1, HUGE_VAL);
 }
 
-static void add_rerun_rows(Phases *phases, int32_t k, int32_t n) {
-  const PlanNode *node = &phases->graph->nodes.items[n];
-  for (int32_t i = 0; i < node->input_count && phases->run[k][n] >= 0; i++) {
-    int32_t input = node->inputs[i];
-    if (phases->live[k][input] < 0) continue;
-    mip_term(phases->mip, phases->run[k][n], 1);
-    mip_term(phases->mip, phases->live[k][input], -1);
-    mip_term(phases->mip, phases->run[k][phases->graph->storages.items[input].producer], -1);
+/* What a group reads is live at p_k or made by runs of the same kind. */
+static void add_rerun_rows(Phases *phases, int32_t k, int32_t n, int32_t *const *made) {
+  const int32_t *inputs;
+  int32_t count = group_inputs(phases, n, &inputs);
+  for (int32_t i = 0; i < count; i++) {
+    if (phases->live[k][inputs[i]] < 0) continue;
+    mip_term(phases->mip, made[k][n], 1);
+    mip_term(phases->mip, phases->live[k][inputs[i]], -1);
+    mip_term(phases->mip, made[k][maker(phases, inputs[i])], -1);
     mip_row_end(phases->mip, -HUGE_VAL, 0);
   }
 }
 
-static void add_memory_row(Phases *phases, int32_t k) {
+/* Q_{k,n} ≤ R_{k,n} + Q_{k+1,n}, and what holds for Q alone. */
+static void add_since_rows(Phases *phases, int32_t k, int32_t n) {
+  if (phases->since[k][n] == phases->run[k][n]) return;
+  mip_term(phases->mip, phases->since[k][n], 1);
+  mip_term(phases->mip, phases->run[k][n], -1);
+  mip_term(phases->mip, phases->since[k + 1][n], -1);
+  mip_row_end(phases->mip, -HUGE_VAL, 0);
+  add_rerun_rows(phases, k, n, phases->since);
+}
+
+static void add_need_rows(Phases *phases, int32_t k, int32_t storage) {
+  const PlanStorage *what = &phases->graph->storages.items[storage];
+  bool soon = what->result && k + 1 == phases->count, late = what->result;
+  for (int32_t r = 0; r < what->reader_count; r++) {
+    if (what->readers[r] <= phases->at[k]) continue;
+    late = true;
+    soon = soon || what->readers[r] < phase_end(phases, k);
+  }
+  int32_t node = maker(phases, storage);
+  if (soon) add_read_row(phases, k, storage, phases->run);
+  if (late && !soon && phases->since[k][node] != phases->run[k][node]) add_read_row(phases, k, storage, phases->since);
+}
+
+/* What of a storage is a choice at p_k: its bytes; 0 where it is live for certain or no choice. */
+static int64_t choice_bytes(const Phases *phases, int32_t k, int32_t storage) {
+  int32_t column = phases->live[k][storage];
+  if (column < 0 || phases->mip->columns.items[column].lower == 1) return 0;
+  return phases->graph->storages.items[storage].bytes;
+}
+
+/* Bytes that the choices at p_k may share. */
+static int64_t free_bytes(const Phases *phases, int32_t k) {
   const PlanGraph *graph = phases->graph;
   int64_t base = graph->persistent_bytes + own_bytes(graph, phases->at[k]);
   for (int32_t s = 0; s < graph->storages.count; s++) {
     const PlanStorage *storage = &graph->storages.items[s];
-    if (phases->live[k][s] >= 0)
-      mip_term(phases->mip, phases->live[k][s], (double)storage->bytes / phases->unit);
-    else if (!storage->persistent && storage->producer < phases->at[k] &&
-             plan_graph_last_need(graph, s) >= phases->at[k])
-      base += storage->bytes;
+    bool certain = phases->live[k][s] >= 0 ? !choice_bytes(phases, k, s)
+                                           : !storage->persistent && storage->producer < phases->at[k] &&
+                                                 plan_graph_last_need(graph, s) >= phases->at[k];
+    if (certain) base += storage->bytes;
   }
-  mip_row_end(phases->mip, -HUGE_VAL, (double)(phases->options->budget - base) / phases->unit);
+  return phases->options->budget - base;
+}
+
+/* Mixed-integer rounding of Σ m_v S_v ≤ b divided by d, with f = b/d − ⌊b/d⌋:
+ * Σ (⌊m_v/d⌋ + max(0, m_v/d − ⌊m_v/d⌋ − f) / (1 − f)) S_v ≤ ⌊b/d⌋. */
+static void add_rounded_row(Phases *phases, int32_t k, int64_t room, int64_t divisor) {
+  double fraction = (double)(room % divisor) / (double)divisor;
+  for (int32_t s = 0; s < phases->graph->storages.count; s++) {
+    int64_t bytes = choice_bytes(phases, k, s);
+    double over = (double)(bytes % divisor) / (double)divisor - fraction;
+    double value = (double)(bytes / divisor) + (over > 0 ? over / (1 - fraction) : 0);
+    if (value > 0) mip_term(phases->mip, phases->live[k][s], value);
+  }
+  mip_row_end(phases->mip, -HUGE_VAL, (double)(room / divisor));
+}
+
+static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
+
+/* The sizes that make up most of the bytes, as divisors of rounded rows, and what divides all of those. */
+static int32_t find_divisors(const Phases *phases, int32_t k, int64_t *divisors) {
+  int64_t weights[MOST_DIVISORS] = {0}, common = 0;
+  int32_t count = 0;
+  for (int32_t s = 0; s < phases->graph->storages.count; s++) {
+    int64_t bytes = choice_bytes(phases, k, s), weight = 0;
+    bool known = !bytes;
+    for (int32_t i = 0; i < count; i++) known = known || divisors[i] == bytes;
+    if (known) continue;
+    for (int32_t u = s; u < phases->graph->storages.count; u++)
+      if (choice_bytes(phases, k, u) == bytes) weight += bytes;
+    int32_t at = count < MOST_DIVISORS ? count++ : MOST_DIVISORS;
+    while (at > 0 && weights[at - 1] < weight) at--;
+    for (int32_t i = count - 1; i > at; i--) weights[i] = weights[i - 1], divisors[i] = divisors[i - 1];
+    if (at < MOST_DIVISORS) weights[at] = weight, divisors[at] = bytes;
+  }
+  for (int32_t i = 0; i < count; i++) common = common_divisor(common, divisors[i]);
+  bool known = !count;
+  for (int32_t i = 0; i < count; i++) known = known || divisors[i] == common;
+  if (!known) divisors[count++] = common;
+  return count;
+}
+
+static void add_memory_rows(Phases *phases, int32_t k) {
+  int64_t room = free_bytes(phases, k), all = 0, divisors[MOST_DIVISORS + 1];
+  for (int32_t s = 0; s < phases->graph->storages.count; s++) {
+    int64_t bytes = choice_bytes(phases, k, s);
+    if (bytes) mip_term(phases->mip, phases->live[k][s], (double)bytes / phases->unit);
+    all += bytes;
+  }
+  /* A row without terms that cannot hold: bound_memory() has seen it. */
+  mip_row_end(phases->mip, -HUGE_VAL, (double)room / phases->unit);
+  if (room < 0 || all <= room) return;
+  int32_t count = find_divisors(phases, k, divisors);
+  for (int32_t i = 0; i < count; i++) add_rounded_row(phases, k, room, divisors[i]);
 }
 
 static void add_rows(Phases *phases) {
   const PlanGraph *graph = phases->graph;
   for (int32_t k = 0; k < phases->count; k++) {
-    for (int32_t n = phases->at[k] + 1; n < graph->nodes.count && n < phase_end(phases, k); n++)
-      add_read_rows(phases, k, n);
-    for (int32_t n = 0; n < phases->at[k]; n++) add_rerun_rows(phases, k, n);
-    for (int32_t s = 0; s < graph->storages.count && k + 1 < phases->count; s++) {
-      if (phases->live[k][s] < 0 || phases->live[k + 1][s] < 0) continue;
+    for (int32_t n = 0; n < phases->at[k]; n++) {
+      if (phases->run[k][n] < 0) continue;
+      add_rerun_rows(phases, k, n, phases->run);
+      add_since_rows(phases, k, n);
+    }
+    for (int32_t s = 0; s < graph->storages.count; s++) {
+      if (phases->live[k][s] < 0) continue;
+      add_need_rows(phases, k, s);
+      if (k + 1 == phases->count || phases->live[k + 1][s] < 0) continue;
       mip_term(phases->mip, phases->live[k + 1][s], 1);
       mip_term(phases->mip, phases->live[k][s], -1);
-      mip_term(phases->mip, phases->run[k][graph->storages.items[s].producer], -1);
+      mip_term(phases->mip, phases->run[k][maker(phases, s)], -1);
       mip_row_end(phases->mip, -HUGE_VAL, 0);
     }
-    for (int32_t s = 0; s < graph->storages.count && k + 1 == phases->count; s++) {
-      if (!graph->storages.items[s].result || phases->live[k][s] < 0) continue;
-      mip_term(phases->mip, phases->live[k][s], 1);
-      mip_term(phases->mip, phases->run[k][graph->storages.items[s].producer], 1);
-      mip_row_end(phases->mip, 1, HUGE_VAL);
-    }
-    add_memory_row(phases, k);
+    add_memory_rows(phases, k);
   }
 }
 
@@ -207,6 +345,8 @@ double bound_cost(MemoryArena *arena, const PlanGraph *graph, const BoundOptions
   phases.at = NEW_ARRAY(arena, int32_t, options->phases + 1);
   phases.live = NEW_ARRAY(arena, int32_t *, options->phases + 1);
   phases.run = NEW_ARRAY(arena, int32_t *, options->phases + 1);
+  phases.since = NEW_ARRAY(arena, int32_t *, options->phases + 1);
+  phases.model = retain_model_create(arena, graph, 1);
   phases.mip->constant = graph->base_cost;
   choose_moments(&phases);
   add_columns(&phases);
