@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build}
 if [ $# = 0 ]; then
-  sh .ci/install
+  sh .ci/install --build
   cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo >build.log 2>&1 || { cat build.log; exit 1; }
   cmake --build build -j "$(nproc)" --target reprise reprise-planner reprise_runtime >build.log 2>&1 || { tail -n 60 build.log; exit 1; }
   rm -f build.log

@@ -48,8 +48,11 @@ static bool take_range(RpSource *source, bool whole, RpStatus *status) {
   source->first = whole ? 0 : reader->first;
   source->count = last - source->first;
   if (last > source->available || source->first > last) {
-    return rp_fail(status, RP_BAD_DATA, "the model asks for %s %lld..%lld of '%s' for input '%s', but the file has %lld", unit,
-                   (long long)source->first, (long long)last, source->path, reader->name, (long long)source->available);
+    return rp_fail(status, RP_BAD_DATA,
+                   "the model asks for %s %lld..%lld of '%s' for input '%s', but the file has %lld; compile it with "
+                   "another 'records=', or name a longer file",
+                   unit, (long long)source->first, (long long)last, source->path, reader->name,
+                   (long long)source->available);
   }
   if (rp_source_records(source) == 0) {
     return rp_fail(status, RP_BAD_DATA, "'%s' has no record for input '%s' in %s %lld..%lld%s", source->path,
