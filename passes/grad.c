@@ -157,7 +157,6 @@ static ValueId accumulate_value(Graph *graph, const char *name, ValueId x) {
  * NO_VALUE. */
 static ValueId accumulate_gradients(Graph *graph) {
   ValueId denominator = graph->loss.denominator, scale = NO_VALUE;
-  graph->module_path = "";
   if (denominator != NO_VALUE) denominator = accumulate_value(graph, "denominator", denominator);
   for (int64_t i = 0; i < graph->gradients.count; i++) {
     GraphGradient gradient = graph->gradients.items[i];
@@ -187,6 +186,7 @@ static void build_updates(Graph *graph, MemoryArena *scratch) {
   const Training *training = &graph->module->training;
   graph->phase = PHASE_UPDATE;
   graph->location = (Location){0};
+  graph->module_path = "";
   ValueId scale = NO_VALUE;
   if (training->accumulate > 1) {
     graph->phase = PHASE_BACKWARD;

@@ -1,6 +1,12 @@
-/* Small models with known right values, in the interpreter after all passes and as compiled programs. Each entry of
- * behaviours.json names a model, what it is fed per micro-step, and what must come out: the loss of each step, outputs
- * and gradients of the first, weights and states after the last; or a part of the message about a fault of the data. */
+/* Small models with known right values, in the interpreter and as compiled programs, without a budget and at three:
+ * that of keeping everything, the smallest that has a plan, and one between them.
+ *
+ *   examples_behaviours [NAME...]      all entries of behaviours.json, or those named
+ *
+ * An entry names a model (default: behaviours/NAME.rp), what it is fed per micro-step, and what must come out: the loss
+ * of each of `steps` updates, outputs and gradients of the first, weights and states after the last; or `fault`, a part
+ * of the message about the data. At the smallest budget its plan has at least `clones` further runs, and makes what
+ * `recomputed` names more than once, what `kept` names once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,161 +17,134 @@
 #include <jansson.h>
 #include <math.h>
 
-#include "tests/examples/model_run.h"
-#include "tests/examples/program_run.h"
+#include "tests/examples/budget_runs.h"
 
 static const double tolerance = 2e-6; /* relative, and absolute where 0 is expected */
 
-static json_t *root;
+#define COMPARED_STEPS "4" /* updates after which budgets are compared */
 
-static char *in_tests(MemoryArena *arena, const char *name) {
-  return memory_format(arena, "%s/%s", EXAMPLES_TESTS, name);
-}
+typedef struct Entry {
+  const char *name;
+  const json_t *json;
+  MemoryArena *arena;
+  const char *model, *folder, *data;
+  BudgetRuns *runs;
+} Entry;
 
-static const char *model_of(MemoryArena *arena, const json_t *entry) {
-  return in_tests(arena, json_string_value(json_object_get(entry, "model")));
-}
-
-static bool close_to(const json_t *entry, const char *where, const char *name, int64_t i, double found,
+static bool close_to(const Entry *entry, const char *where, const char *name, int64_t i, double found,
                      double expected) {
   if (fabs(found - expected) <= tolerance * fmax(1, fabs(expected))) return true;
-  print_error("%s, %s: '%s' element %lld is %.9g, expected %.9g\n", json_string_value(json_object_get(entry, "model")),
-              where, name, (long long)i, found, expected);
+  print_error("%s, %s: '%s' element %lld is %.9g, expected %.9g\n", entry->name, where, name, (long long)i, found,
+              expected);
   return false;
 }
 
+static const json_t *field_of(const Entry *entry, const char *field) { return json_object_get(entry->json, field); }
+
 /* ---- in the interpreter ---- */
 
-static bool match_tensor(const json_t *entry, const char *name, const EvalTensor *found, const json_t *expected) {
+static bool match_tensor(const Entry *entry, const char *where, const char *name, const EvalTensor *found,
+                         const json_t *expected) {
   bool same = true;
-  if (!found) print_error("%s: no '%s'\n", json_string_value(json_object_get(entry, "model")), name);
-  assert_non_null(found);
+  if (!found) fail_msg("%s: no '%s'", entry->name, name);
   assert_int_equal(type_elements(&found->type), (int64_t)json_array_size(expected));
-  for (int64_t i = 0; i < type_elements(&found->type); i++) {
-    double value = json_number_value(json_array_get(expected, (size_t)i));
-    same = close_to(entry, "interpreter", name, i, eval_tensor_get(found, i), value) && same;
-  }
+  for (int64_t i = 0; i < type_elements(&found->type); i++)
+    same = close_to(entry, where, name, i, eval_tensor_get(found, i),
+                    json_number_value(json_array_get(expected, (size_t)i))) &&
+           same;
   return same;
 }
 
-/* Inputs of a micro-step; models that read constants keep what is set here for them. */
-static void feed(ModelRun *run, const json_t *entry, size_t micro_step) {
-  const json_t *inputs = json_object_get(entry, "inputs");
+/* Inputs of a micro-step; models that read constants get those of their first reader. */
+static void feed(void *context, ModelRun *run, int64_t micro_step) {
+  const Entry *entry = context;
+  const json_t *inputs = field_of(entry, "inputs");
   const Training *training = &run->module->training;
+  size_t record = json_array_size(inputs) ? (size_t)micro_step % json_array_size(inputs) : 0;
   for (int64_t i = 0; i < run->module->inputs.count; i++) {
     EvalTensor *input = &run->evaluation->inputs[i];
-    const json_t *values = json_object_get(json_array_get(inputs, micro_step), run->module->inputs.items[i].name);
+    const json_t *values = json_object_get(json_array_get(inputs, record), run->module->inputs.items[i].name);
     for (int64_t k = 0; k < type_elements(&input->type); k++)
       eval_tensor_set(input, k,
                       inputs ? json_number_value(json_array_get(values, (size_t)k)) : training->readers.items[0].value);
   }
 }
 
-static bool compare_first_step(ModelRun *run, const json_t *entry) {
+static bool match_interpreted_first(const Entry *entry, const char *where, ModelRun *run) {
   const char *name;
   json_t *expected;
   bool same = true;
-  json_object_foreach(json_object_get(entry, "gradients"), name, expected) same =
-      match_tensor(entry, name, model_run_gradient(run, name), expected) && same;
-  json_object_foreach(json_object_get(entry, "outputs"), name, expected) same =
-      match_tensor(entry, name, model_run_output(run, name), expected) && same;
+  json_object_foreach((json_t *)field_of(entry, "gradients"), name, expected) same =
+      match_tensor(entry, where, name, model_run_gradient(run, name), expected) && same;
+  json_object_foreach((json_t *)field_of(entry, "outputs"), name, expected) same =
+      match_tensor(entry, where, name, model_run_output(run, name), expected) && same;
   return same;
 }
 
-static bool interpret_entry(const json_t *entry) {
-  MemoryArena *arena = memory_arena_create();
-  ModelRun *run = model_run_create(arena, model_of(arena, entry), NULL, 0, EVAL_F32);
-  assert_non_null(run);
-  const json_t *losses = json_object_get(entry, "losses");
-  bool same = true, fault = json_object_get(entry, "fault") != NULL;
-  int64_t micro_steps = json_integer_value(json_object_get(entry, "steps")) * run->module->training.accumulate;
-  for (int64_t micro = 0; micro < micro_steps; micro++) {
-    feed(run, entry, (size_t)micro);
-    bool ran = model_run_micro_step(run);
-    assert_int_equal(ran, !fault);
-    if (fault || (micro + 1) % run->module->training.accumulate) continue;
-    int64_t step = micro / run->module->training.accumulate;
-    same = close_to(entry, "interpreter", "loss", step, run->loss,
-                    json_number_value(json_array_get(losses, (size_t)step))) &&
-           same;
-    if (step == 0) same = compare_first_step(run, entry) && same;
+static bool match_interpreted(const Entry *entry, int budget) {
+  ModelRun *run = entry->runs->interpreted[budget];
+  const char *where = memory_format(entry->arena, "interpreter, %s budget", entry->runs->programs[budget].label), *name;
+  const json_t *losses = field_of(entry, "losses");
+  int64_t accumulate = run->module->training.accumulate, micro = 0;
+  bool same = true;
+  for (size_t step = 0; step < json_array_size(losses); step++) {
+    for (int64_t i = 0; i < accumulate; i++, micro++) {
+      feed((void *)(uintptr_t)entry, run, micro);
+      assert_true(model_run_micro_step(run));
+    }
+    double expected = json_number_value(json_array_get(losses, step));
+    same = close_to(entry, where, "loss", (int64_t)step, run->loss, expected) && same;
+    if (step == 0) same = match_interpreted_first(entry, where, run) && same;
   }
-  const char *name;
   json_t *expected;
-  json_object_foreach(json_object_get(entry, "after"), name, expected) same =
-      match_tensor(entry, name, model_run_persistent(run, name), expected) && same;
-  memory_arena_destroy(arena);
+  json_object_foreach((json_t *)field_of(entry, "after"), name, expected) same =
+      match_tensor(entry, where, name, model_run_persistent(run, name), expected) && same;
   return same;
 }
 
-static void interpreter_has_the_values(void **state) {
-  (void)state;
-  size_t i;
-  json_t *entry;
-  bool same = true;
-  json_array_foreach(root, i, entry) same = interpret_entry(entry) && same;
-  assert_true(same);
-}
-
-/* ---- as a program ---- */
-
-typedef struct Files {
-  const char *folder, *program, *data, *log, *gradients, *weights, *errors;
-} Files;
-
-static Files name_files(MemoryArena *arena) {
-  const char *folder = folder_create(arena);
-#define NAME(name) memory_format(arena, "%s/" name, folder)
-  return (Files){folder,          NAME("program"), NAME("inputs.csv"), NAME("run.log"), NAME("gradients"),
-                 NAME("weights"), NAME("errors")};
-#undef NAME
-}
+/* ---- as programs ---- */
 
 /* One line per record; the first axis of the inputs counts the records of a micro-step. */
-static void write_inputs(MemoryArena *arena, const Files *files, const json_t *entry, size_t records) {
+static void write_inputs(const Entry *entry, const Module *module) {
   ARRAY(char) text = {0};
-  size_t micro_step;
+  size_t micro_step, records = module->inputs.items[0].type.rank ? (size_t)module->inputs.items[0].type.dims[0] : 1;
   const char *name, *error;
   json_t *fed, *values;
-  json_array_foreach(json_object_get(entry, "inputs"), micro_step, fed) {
+  json_array_foreach(field_of(entry, "inputs"), micro_step, fed) {
     for (size_t record = 0; record < records; record++) {
       bool first = true;
       json_object_foreach(fed, name, values) {
         size_t width = json_array_size(values) / records;
         for (size_t k = 0; k < width; k++, first = false) {
-          char *number = memory_format(arena, "%s%.17g", first ? "" : ",",
-                                       json_number_value(json_array_get(values, record * width + k)));
-          for (; *number; number++) array_push(arena, &text, *number);
+          double value = json_number_value(json_array_get(values, record * width + k));
+          for (char *number = memory_format(entry->arena, "%s%.17g", first ? "" : ",", value); *number; number++)
+            array_push(entry->arena, &text, *number);
         }
       }
-      array_push(arena, &text, '\n');
+      array_push(entry->arena, &text, '\n');
     }
   }
-  assert_true(file_write(arena, files->data, text.items, text.count, &error));
+  assert_true(file_write(entry->arena, entry->data, text.items, text.count, &error));
 }
 
-static bool match_file(MemoryArena *arena, const json_t *entry, const char *path, const char *prefix,
-                       const char *list) {
+static bool match_file(const Entry *entry, const char *where, const char *path, const char *prefix, const char *list) {
   const char *name;
   json_t *expected;
   bool same = true;
-  json_object_foreach(json_object_get(entry, list), name, expected) {
+  json_object_foreach((json_t *)field_of(entry, list), name, expected) {
     int64_t count = 0;
-    double *found = read_tensor(arena, path, memory_format(arena, "%s%s", prefix, name), &count);
-    if (!found)
-      print_error("%s: the file has no '%s%s'\n", json_string_value(json_object_get(entry, "model")), prefix, name);
-    assert_non_null(found);
+    double *found = read_tensor(entry->arena, path, memory_format(entry->arena, "%s%s", prefix, name), &count);
+    if (!found) fail_msg("%s: the file has no '%s%s'", entry->name, prefix, name);
     assert_int_equal(count, (int64_t)json_array_size(expected));
     for (int64_t i = 0; i < count; i++)
-      same =
-          close_to(entry, "program", name, i, found[i], json_number_value(json_array_get(expected, (size_t)i))) && same;
+      same = close_to(entry, where, name, i, found[i], json_number_value(json_array_get(expected, (size_t)i))) && same;
   }
   return same;
 }
 
-static bool match_losses(MemoryArena *arena, const json_t *entry, const char *log) {
-  LogLines found = log_field(arena, log, "step", "loss");
-  const json_t *expected = json_object_get(entry, "losses");
+static bool match_losses(const Entry *entry, const char *log) {
+  LogLines found = log_field(entry->arena, log, "step", "loss");
+  const json_t *expected = field_of(entry, "losses");
   bool same = true;
   assert_int_equal(found.count, (int64_t)json_array_size(expected));
   for (int64_t i = 0; i < found.count; i++)
@@ -175,76 +154,104 @@ static bool match_losses(MemoryArena *arena, const json_t *entry, const char *lo
   return same;
 }
 
-static int run_program(MemoryArena *arena, const Files *files, const json_t *entry) {
-  const char *steps = memory_format(arena, "%d", (int)json_integer_value(json_object_get(entry, "steps")));
-  const char *words[] = {files->program,
-                         "--steps",
-                         steps,
-                         "--dump-grads",
-                         files->gradients,
-                         "--save",
-                         files->weights,
-                         "--poison",
-                         json_object_get(entry, "inputs") ? "--data" : NULL,
-                         files->data,
-                         NULL};
-  return run_command(words, files->log, files->errors);
+/* The words that name the data, or an empty list. */
+static const char *const *data_words(const Entry *entry) {
+  const char **words = NEW_ARRAY(entry->arena, const char *, 3);
+  if (field_of(entry, "inputs")) words[0] = "--data", words[1] = entry->data;
+  return words;
 }
 
-static size_t records_of(const ModelRun *run) {
-  const Type *type = &run->module->inputs.items[0].type;
-  return type->rank ? (size_t)type->dims[0] : 1;
-}
-
-static void expect_message(MemoryArena *arena, const char *path, const char *part) {
+static void expect_message(const Entry *entry, const char *path, const char *part) {
   int64_t length;
-  const char *error, *text = file_read(arena, path, &length, &error);
-  if (!text || !strstr(text, part)) fail_msg("expected a message with '%s', found: %s", part, text);
+  const char *error, *text = file_read(entry->arena, path, &length, &error);
+  if (!text || !strstr(text, part)) fail_msg("%s: expected a message with '%s', found: %s", entry->name, part, text);
 }
 
-static bool run_entry(const json_t *entry) {
-  MemoryArena *arena = memory_arena_create();
-  Files files = name_files(arena);
-  ModelRun *run = model_run_create(arena, model_of(arena, entry), NULL, 0, EVAL_F32);
-  assert_non_null(run);
-  write_inputs(arena, &files, entry, records_of(run));
-  assert_int_equal(compile_model(arena, model_of(arena, entry), files.program, NULL), EXIT_OK);
-  int code = run_program(arena, &files, entry);
-  bool same = true;
-  const char *fault = json_string_value(json_object_get(entry, "fault"));
-  if (fault) {
-    assert_int_equal(code, EXIT_SOURCE_ERROR);
-    expect_message(arena, files.errors, fault);
-  } else {
-    assert_int_equal(code, EXIT_OK);
-    same = match_losses(arena, entry, files.log);
-    same = match_file(arena, entry, files.gradients, "grad.", "gradients") && same;
-    same = match_file(arena, entry, files.gradients, "", "outputs") && same;
-    same = match_file(arena, entry, files.weights, "", "after") && same;
+/* ---- entries ---- */
+
+static void check_fault(const Entry *entry) {
+  const char *part = json_string_value(field_of(entry, "fault"));
+  for (int i = 0; i < BUDGET_PROGRAMS; i++) {
+    ModelRun *run = entry->runs->interpreted[i];
+    const char *errors = files_of_run(entry->runs, i, "fault").log;
+    const char *words[] = {entry->runs->programs[i].path, "--steps", "1", "--data", entry->data, NULL};
+    feed((void *)(uintptr_t)entry, run, 0);
+    assert_false(model_run_micro_step(run));
+    if (!strstr(run->evaluation->fault, part)) fail_msg("%s: %s", entry->name, run->evaluation->fault);
+    assert_int_equal(run_command(words, NULL, errors), EXIT_SOURCE_ERROR);
+    expect_message(entry, errors, part);
   }
-  folder_remove(arena, files.folder);
-  memory_arena_destroy(arena);
-  return same;
 }
 
-static void programs_have_the_values(void **state) {
-  (void)state;
+static void check_plan_at_smallest(const Entry *entry) {
+  const BudgetProgram *smallest = &entry->runs->programs[BUDGET_PROGRAMS - 1];
   size_t i;
-  json_t *entry;
+  json_t *name;
+  if (smallest->further_runs < json_integer_value(field_of(entry, "clones")))
+    fail_msg("%s: %lld further runs at the smallest budget", entry->name, (long long)smallest->further_runs);
+  json_array_foreach(field_of(entry, "recomputed"), i, name) if (times_run(smallest->plan, json_string_value(name)) < 2)
+      fail_msg("%s: '%s' is not made again at the smallest budget", entry->name, json_string_value(name));
+  json_array_foreach(field_of(entry, "kept"), i, name) if (times_run(smallest->plan, json_string_value(name)) != 1)
+      fail_msg("%s: '%s' is not kept at the smallest budget", entry->name, json_string_value(name));
+}
+
+static void check_values(const Entry *entry) {
+  const char *steps = memory_format(entry->arena, "%d", (int)json_integer_value(field_of(entry, "steps")));
+  const char *const *words = data_words(entry);
   bool same = true;
-  json_array_foreach(root, i, entry) same = run_entry(entry) && same;
+  compare_programs(entry->runs, "values", steps, words);
+  ProgramFiles files = files_of_run(entry->runs, 0, "values");
+  same = match_losses(entry, files.log);
+  same = match_file(entry, "program", files.gradients, "grad.", "gradients") && same;
+  same = match_file(entry, "program", files.gradients, "", "outputs") && same;
+  same = match_file(entry, "program", files.weights, "", "after") && same;
+  for (int i = 0; i < BUDGET_PROGRAMS; i++) same = match_interpreted(entry, i) && same;
   assert_true(same);
+  compare_programs(entry->runs, "steps", COMPARED_STEPS, words);
+  compare_interpreted(entry->runs, 4, feed, (void *)(uintptr_t)entry);
+  check_memory_and_clones(entry->runs, words);
+}
+
+static void check_entry(void **state) {
+  Entry *entry = *state;
+  const char *model = json_string_value(field_of(entry, "model"));
+  char *file =
+      model ? memory_string(entry->arena, model) : memory_format(entry->arena, "behaviours/%s.rp", entry->name);
+  entry->model = memory_format(entry->arena, "%s/%s", EXAMPLES_TESTS, file);
+  entry->folder = folder_create(entry->arena);
+  entry->data = memory_format(entry->arena, "%s/inputs.csv", entry->folder);
+  entry->runs = compile_at_budgets(entry->arena, entry->folder, entry->model);
+  write_inputs(entry, entry->runs->interpreted[0]->module);
+  check_plan_at_smallest(entry);
+  if (field_of(entry, "fault"))
+    check_fault(entry);
+  else
+    check_values(entry);
+  release_budget_runs(entry->runs);
+  folder_remove(entry->arena, entry->folder);
+}
+
+static bool is_wanted(const char *name, int count, char **names) {
+  for (int i = 0; i < count; i++)
+    if (string_equal(names[i], name)) return true;
+  return count == 0;
 }
 
 int main(int argc, char **argv) {
-  (void)argc;
   json_error_t error;
   MemoryArena *arena = memory_arena_create();
-  root = json_load_file(in_tests(arena, "behaviours.json"), 0, &error);
-  if (!root) die("%s: behaviours.json:%d: %s", argv[0], error.line, error.text);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(interpreter_has_the_values),
-                                     cmocka_unit_test(programs_have_the_values)};
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  json_t *root = json_load_file(EXAMPLES_TESTS "/behaviours.json", JSON_REJECT_DUPLICATES, &error), *json;
+  if (!root) die("behaviours.json:%d: %s", error.line, error.text);
+  ARRAY(struct CMUnitTest) tests = {0};
+  const char *name;
+  json_object_foreach(root, name, json) {
+    Entry *entry = NEW(arena, Entry);
+    *entry = (Entry){.name = name, .json = json, .arena = arena};
+    struct CMUnitTest test = {name, check_entry, NULL, NULL, entry};
+    if (is_wanted(name, argc - 1, argv + 1)) array_push(arena, &tests, test);
+  }
+  if (!tests.count) die("no such entry in behaviours.json");
+  int failed = _cmocka_run_group_tests("behaviours", tests.items, (size_t)tests.count, NULL, NULL);
   json_decref(root);
   memory_arena_destroy(arena);
   return failed;

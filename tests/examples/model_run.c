@@ -1,21 +1,66 @@
 #include "tests/examples/model_run.h"
 
-ModelRun *model_run_create(MemoryArena *arena, const char *path, const Definition *definitions, int definition_count,
-                           EvalPrecision precision) {
+enum { SOLVER_NODES = 10 };
+
+static double *costs_of_cpu(void *context, const Graph *graph, const StorageTable *table, MemoryArena *arena) {
   const char *error = NULL;
-  ModelRun *run = NEW(arena, ModelRun);
-  PipelineOptions options = {.alignment = 64, .budget = -1};
-  run->arena = arena;
-  run->module = elaborate_path(arena, path, definitions, definition_count, &error);
+  (void)context;
+  return model_costs(graph, table, find_device(arena, "cpu", &error), arena);
+}
+
+static Module *elaborate_model(MemoryArena *arena, const char *path, const Definition *definitions, int count) {
+  const char *error = NULL;
+  Module *module = elaborate_path(arena, path, definitions, count, &error);
   if (error) fprintf(stderr, "%s\n", error);
-  run->compilation = run->module ? compile_module(run->module, &options) : NULL;
+  return module;
+}
+
+/* The compiler as the driver calls it for the cpu target; without `checkpoint` everything is kept. */
+static Compilation *compile_for_tests(Module *module, int64_t budget, const CheckpointOptions *checkpoint) {
+  PipelineOptions options = {.alignment = 64, .budget = budget, .checkpoint = checkpoint, .costs = costs_of_cpu};
+  Compilation *compilation = module ? compile_module(module, &options) : NULL;
   diag_print(stderr, false);
   diag_reset();
-  if (!run->compilation) return NULL;
+  return compilation;
+}
+
+static ModelRun *prepare(MemoryArena *arena, Module *module, Compilation *compilation, EvalPrecision precision) {
+  ModelRun *run = NEW(arena, ModelRun);
+  if (!compilation) return NULL;
+  *run = (ModelRun){.arena = arena, .module = module, .compilation = compilation};
   run->evaluation = eval_create(arena, run->module->train, precision);
   run->evaluation->control.micro_step = -1;
   eval_fill_initial(run->evaluation, run->module->training.seed);
   return run;
+}
+
+ModelRun *model_run_create(MemoryArena *arena, const char *path, const Definition *definitions, int definition_count,
+                           EvalPrecision precision) {
+  Module *module = elaborate_model(arena, path, definitions, definition_count);
+  return prepare(arena, module, compile_for_tests(module, -1, NULL), precision);
+}
+
+ModelRun *model_run_create_within(MemoryArena *arena, const char *path, const Definition *definitions,
+                                  int definition_count, EvalPrecision precision, int64_t budget) {
+  CheckpointOptions options = {.request = {.strategy = PLAN_STRATEGY_ILP, .nodes = SOLVER_NODES}};
+  Module *module = elaborate_model(arena, path, definitions, definition_count);
+  Compilation *compilation = compile_for_tests(module, budget, &options);
+  bool fits = compilation && compilation->checkpoint->compiled.graph;
+  return prepare(arena, module, fits ? compilation : NULL, precision);
+}
+
+ModelBudgets model_find_budgets(MemoryArena *arena, const char *path, const Definition *definitions,
+                                int definition_count) {
+  CheckpointOptions options = {.request = {.strategy = PLAN_STRATEGY_ILP, .nodes = SOLVER_NODES}};
+  Compilation *compilation =
+      compile_for_tests(elaborate_model(arena, path, definitions, definition_count), 1, &options);
+  if (!compilation || !compilation->checkpoint->answer.smallest) die("%s: no smallest budget", path);
+  ModelBudgets found = {compilation->checkpoint->answer.smallest->peak, compilation->keep_all.map->arena_bytes};
+  compilation =
+      compile_for_tests(elaborate_model(arena, path, definitions, definition_count), found.smallest, &options);
+  /* where the smallest plan cannot be packed without gaps, the smallest budget is what it was packed into */
+  if (!compilation->checkpoint->compiled.graph) found.smallest = compilation->checkpoint->packed;
+  return found;
 }
 
 static double first_element(const ModelRun *run, ValueId value) {

@@ -4,7 +4,7 @@
 
 #include "frontend/elaborate.h"
 #include "ir/eval.h"
-#include "passes/passes.h"
+#include "passes/checkpoint.h"
 
 typedef struct ModelRun {
   MemoryArena *arena;
@@ -19,6 +19,18 @@ typedef struct ModelRun {
  */
 ModelRun *model_run_create(MemoryArena *arena, const char *path, const Definition *definitions, int definition_count,
                            EvalPrecision precision);
+/* The same with a budget in bytes (-1: none) and a small planning effort: the graph has the clones of its plan. NULL
+ * when no plan fits. */
+ModelRun *model_run_create_within(MemoryArena *arena, const char *path, const Definition *definitions,
+                                  int definition_count, EvalPrecision precision, int64_t budget);
+
+/* What a model needs, in bytes of its arena. */
+typedef struct ModelBudgets {
+  int64_t smallest, keep_all;
+} ModelBudgets;
+ModelBudgets model_find_budgets(MemoryArena *arena, const char *path, const Definition *definitions,
+                                int definition_count);
+
 /* One micro-step of forward and backward; after the last one of an update, the update too. False after a data fault. */
 bool model_run_micro_step(ModelRun *run);
 /* By name; NULL when there is none. */
