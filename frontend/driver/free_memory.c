@@ -5,20 +5,23 @@
 
 #include "runtime/cuda/driver.h"
 
-/* Opens what a program opens: a context and, where it is there, cuBLAS; what is free then a program can have. */
-static bool ask_gpu(const CudaLibraries *cuda, int64_t *bytes) {
+/* Opens what a program opens: a context and, where it is there, cuBLAS; what is free then a program can have. NULL, or
+ * what is wrong. */
+static const char *ask_gpu(const CudaLibraries *cuda, int64_t *bytes) {
   CuDevice device;
   CuContext context;
   CublasHandle handle = NULL;
   size_t available = 0, total;
-  if (cuda->init(0) || cuda->device_get(&device, 0) || cuda->context_retain(&context, device)) return false;
+  if (cuda->init(0) || cuda->device_get(&device, 0)) return "no NVIDIA GPU answers (see nvidia-smi)";
+  CuResult opened = cuda->context_retain(&context, device);
+  if (opened) return opened == CU_OUT_OF_MEMORY ? "the GPU has no memory left" : "the GPU cannot be opened";
   bool asked = cuda->context_set(context) == 0;
   if (asked && cuda->cublas.create) cuda->cublas.create(&handle);
   asked = asked && cuda->memory_info(&available, &total) == 0;
   if (handle) cuda->cublas.destroy(handle);
   cuda->context_release(device);
   *bytes = (int64_t)available;
-  return asked;
+  return asked ? NULL : "the GPU does not say how much memory is free";
 }
 
 static bool free_gpu_memory(int64_t *bytes, const char **error, MemoryArena *arena) {
@@ -26,13 +29,9 @@ static bool free_gpu_memory(int64_t *bytes, const char **error, MemoryArena *are
   RpStatus status = {0};
   bool loaded = rp_cuda_load(&cuda, true, &status) || cuda.driver_handle; /* cuBLAS may be missing here */
   bool complete = loaded && cuda.memory_info;
-  bool asked = complete && ask_gpu(&cuda, bytes);
-  if (!complete)
-    *error = memory_string(arena, status.message);
-  else if (!asked)
-    *error = "no NVIDIA GPU answers (see nvidia-smi)";
+  *error = complete ? ask_gpu(&cuda, bytes) : memory_string(arena, status.message);
   rp_cuda_unload(&cuda);
-  return asked;
+  return !*error;
 }
 
 static bool free_host_memory(int64_t *bytes, const char **error) {

@@ -1,12 +1,14 @@
 #!/bin/sh
-# One model on the emulated device at several memory budgets: losses, gradients and weights have the same bits, no plan
-# takes more than its budget, and the planned arena is what the device gave out and what was touched of it.
+# A model on the emulated device at three memory budgets: keeping everything, the smallest that has a plan, and the one in
+# the middle. Losses, outputs, gradients and weights have the same bits, no plan takes more than its budget, and the planned
+# arena is what the device gave out, what was written of it, and, with what context and cuBLAS took, what cuMemGetInfo misses.
 #
-#     budgets.sh REPRISE EXAMPLES
+#     budgets.sh REPRISE TOOL EXAMPLES DATA MODEL [OPTION]...       DATA: options of the program that read small files
 #
-# REPRISE_CUDA_PATH names the emulated device.
+# REPRISE_CUDA_PATH names the emulated device, TOOL is gpu_check_tool.
 set -eu
-reprise=$1 examples=$2
+reprise=$1 tool=$2 examples=$3 data=$4 model=$3/$5
+shift 5
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -15,42 +17,60 @@ fail() {
   echo "FAILED: $*" >&2
   exit 1
 }
-# field NAME FILE: a number of a JSON object
-field() { sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" "$2" | head -n 1; }
+# field NAME: a number of the device's report
+field() { sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" report.json | head -n 1; }
+# same NAME FOUND: a number is the arena
+same() { [ "$2" = "$arena" ] || fail "$budget: the arena is $arena bytes, $1 $2: $(cat report.json)"; }
+plan() { "$reprise" plan "$model" "$@" --target=cuda --arch=sm_90 2>&1 || true; }
 
+cp -r "$examples" examples
 seq 1 3000 | tr '\n' ' ' >text.txt
-sizes="-D B=4 -D T=16 -D C=32 -D L=2 -D H=2 -D V=64 -D P=0.1 -D TRAIN=3000 -D END=3100"
+"$tool" tokens tokens.bin 20000 96
+"$tool" idx images.idx 48 28 28 256
+"$tool" idx labels.idx 48 0 0 10
+most=$(plan "$@" --strategy=none --json | sed -n 's/^ *"peak": *\([0-9]*\).*/\1/p' | head -n 1)
+least=$(plan "$@" --memory-budget=1KiB | sed -n 's/.*smallest budget with a plan: *\([0-9,]*\) B.*/\1/p' | tr -d ,)
+[ -n "$most" ] && [ -n "$least" ] || fail "no budgets: $(plan "$@" --memory-budget=1KiB)"
+
 keep_all=
-for budget in 8GiB 650KiB 550KiB; do
+for budget in $((2 * most)) $(((most + least) / 2)) "$least"; do
+  "$reprise" compile "$model" "$@" --target=cuda --arch=sm_90 --memory-budget="$budget" --cflags=-O0 -q -o program
   # shellcheck disable=SC2086
-  "$reprise" compile "$examples/char_transformer.rp" $sizes --target=cuda --arch=sm_90 --memory-budget=$budget --cflags=-O0 \
-    -q -o program
-  REPRISE_EMULATOR_REPORT=report.json ./program --data text.txt --test text.txt --steps 3 --save weights --dump-grads \
-    gradients --log log >output 2>&1 || fail "$budget: $(cat output)"
-  arena=$(sed -n 's/.*"arena":\([0-9]*\).*/\1/p' log | head -n 1)
+  REPRISE_EMULATOR_REPORT=report.json ./program $data --steps 3 --save weights --log log >output 2>&1 ||
+    fail "$budget: $(cat output)"
+  arena=$(sed -n 's/.*"event":"start".*"arena":\([0-9]*\).*/\1/p' log)
   losses=$(sed -n 's/.*"event":"\(step\|test\)".*"loss":\([^,}]*\).*/\2/p' log)
-  [ "$(field fault report.json)" = 0 ] || fail "$budget: the device found a fault"
-  [ "$(field allocated_peak report.json)" = "$arena" ] || fail "$budget: arena $arena, device: $(cat report.json)"
-  # storages are rounded up to 256 bytes
-  [ $((($(field touched_end report.json) + 255) / 256 * 256)) = "$arena" ] ||
-    fail "$budget: arena $arena, touched: $(cat report.json)"
-  [ "$(field left_allocated report.json)" = 0 ] || fail "$budget: memory is left allocated"
-  [ "$(field graph_launches report.json)" -gt 0 ] || fail "$budget: no step was replayed as a graph"
-  echo "$budget: arena $arena bytes"
+  [ "$(field fault)" = 0 ] || fail "$budget: the device found a fault"
+  [ "$arena" -le "$budget" ] || fail "$budget: the arena is $arena bytes"
+  same "the device gave out" "$(field allocated_peak)"
+  same "the device's high-water mark is" "$(field high_water)"
+  [ "$(field allocations)" = 1 ] || fail "$budget: more than one allocation"
+  [ "$(field left_allocated)" = 0 ] || fail "$budget: memory is left allocated"
+  [ "$(field graph_launches)" -gt 0 ] || fail "$budget: no step was replayed as a graph"
+  in_use=$(field in_use_peak)
+  # a device with just this memory is enough, one with a byte less is not
+  # shellcheck disable=SC2086
+  REPRISE_EMULATOR_MEMORY=$in_use ./program $data --steps 1 --memory --dump-grads gradients --log log >output 2>&1 ||
+    fail "$budget: $(cat output)"
+  others=$(($("$tool" field log memory device.context) + $("$tool" field log memory device.libraries)))
+  same "cuMemGetInfo misses beside context and cuBLAS" $((in_use - others))
+  same "--memory tells a high-water mark of" "$("$tool" field log memory high_water)"
+  code=0
+  # shellcheck disable=SC2086
+  REPRISE_EMULATOR_MEMORY=$((in_use - 1)) ./program $data --steps 1 --save too_large --dump-grads too_large \
+    >output 2>&1 || code=$?
+  [ $code = 7 ] && grep -q "out of device memory: the arena takes $arena bytes" output ||
+    fail "$budget: with a byte too few: exit code $code, $(cat output)"
+  [ ! -e too_large ] || fail "$budget: a file is left by a program without memory"
+  echo "budget $budget: arena $arena bytes, in use $in_use"
   if [ -z "$keep_all" ]; then
     keep_all=$arena first_losses=$losses
     mv weights first_weights
     mv gradients first_gradients
     continue
   fi
-  [ "$arena" -lt "$keep_all" ] || fail "$budget: the arena is no smaller than without a budget"
   [ "$losses" = "$first_losses" ] || fail "$budget: other losses: $losses; $first_losses"
   cmp weights first_weights || fail "$budget: other weights"
   cmp gradients first_gradients || fail "$budget: other gradients"
 done
-
-# what is free: 512 MiB less the emulated context, cuBLAS, and what is left over
-# shellcheck disable=SC2086
-REPRISE_EMULATOR_MEMORY=536870912 "$reprise" plan "$examples/char_transformer.rp" $sizes --target=cuda \
-  --memory-budget=auto >output 2>&1 || fail "auto: $(cat output)"
-grep -q 'the budget is 343,932,928 B' output || fail "auto: $(cat output)"
+[ "$least" = "$most" ] || [ "$arena" -lt "$keep_all" ] || fail "the smallest arena is no smaller than with everything kept"

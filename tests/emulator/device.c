@@ -81,11 +81,12 @@ static void __attribute__((destructor)) write_report(void) {
   FILE *stream = settings()->report ? fopen(settings()->report, "w") : NULL;
   if (!stream) return;
   fprintf(stream,
-          "{\"allocated_peak\": %lld, \"touched_end\": %lld, \"allocations\": %lld, \"left_allocated\": %lld, "
+          "{\"allocated_peak\": %lld, \"high_water\": %lld, \"in_use_peak\": %lld, \"allocations\": %lld, "
+          "\"left_allocated\": %lld, "
           "\"launches\": %lld, \"graph_launches\": %lld, \"products\": %lld, \"blocks\": %lld, \"fault\": %d}\n",
-          (long long)counters.allocated_peak, (long long)counters.touched_end, (long long)counters.allocations,
-          (long long)counters.allocated, (long long)counters.launches, (long long)counters.graph_launches,
-          (long long)counters.products, (long long)counters.blocks, first_fault);
+          (long long)counters.allocated_peak, (long long)counters.high_water, (long long)counters.in_use_peak,
+          (long long)counters.allocations, (long long)counters.allocated, (long long)counters.launches,
+          (long long)counters.graph_launches, (long long)counters.products, (long long)counters.blocks, first_fault);
   fclose(stream);
 }
 
@@ -130,6 +131,7 @@ EXPORT CuResult cuDevicePrimaryCtxRetain(CuContext *result, CuDevice device) {
   (void)device;
   if (!initialised) return ERROR_NOT_INITIALIZED;
   if (context.uses++ == 0) counters.context = EMULATED_CONTEXT_BYTES;
+  note_use();
   *result = &context;
   return counters.context <= settings()->memory ? 0 : ERROR_OUT_OF_MEMORY;
 }
@@ -145,6 +147,7 @@ CuResult take_library_memory(int64_t bytes) {
   if (bytes > settings()->memory - counters.allocated - counters.context - counters.libraries)
     return ERROR_OUT_OF_MEMORY;
   counters.libraries += bytes;
+  note_use();
   return 0;
 }
 

@@ -54,7 +54,8 @@ const Settings *settings(void);
 /* What the report says. */
 typedef struct Counters {
   int64_t allocated, allocated_peak; /* bytes of cuMemAlloc */
-  int64_t touched_end;               /* end of the last byte written, from the start of its allocation */
+  int64_t high_water;                /* end of the last unit of memory written, from the start of its allocation */
+  int64_t in_use_peak;               /* what cuMemGetInfo tells less of: allocations, libraries and context together */
   int64_t libraries, context;        /* bytes in use by them */
   int64_t allocations, launches, graph_launches, products, blocks;
 } Counters;
@@ -80,8 +81,11 @@ EXPORT Allocation *find_allocation(CuPointer address, size_t bytes);
 /* Whether the address is in the range from which device memory is given out. */
 bool in_device_range(CuPointer address);
 bool in_pinned_memory(const void *address, size_t bytes);
-/* Notes that device memory was written. */
+/* Notes that device memory was written; memory counts in units of 256 bytes, to which addresses are aligned. */
 EXPORT void touch(CuPointer address, size_t bytes);
+void note_written(const Allocation *allocation, CuPointer end);
+/* Notes that more is in use. */
+void note_use(void);
 
 /* ---- modules ---- */
 

@@ -51,10 +51,21 @@ Allocation *find_allocation(CuPointer address, size_t bytes) {
   return NULL;
 }
 
+void note_written(const Allocation *allocation, CuPointer end) {
+  enum { UNIT = 256 };
+  size_t units = ((size_t)(end - allocation->start) + UNIT - 1) / UNIT * UNIT;
+  int64_t mark = (int64_t)(units < allocation->bytes ? units : allocation->bytes);
+  if (mark > counters.high_water) counters.high_water = mark;
+}
+
 void touch(CuPointer address, size_t bytes) {
   const Allocation *a = find_allocation(address, bytes);
-  int64_t end = a ? (int64_t)(address + bytes - a->start) : 0;
-  if (end > counters.touched_end) counters.touched_end = end;
+  if (a && bytes) note_written(a, address + bytes);
+}
+
+void note_use(void) {
+  int64_t in_use = counters.allocated + counters.libraries + counters.context;
+  if (in_use > counters.in_use_peak) counters.in_use_peak = in_use;
 }
 
 /* 256-byte aligned, with bytes that are noticed: NaN as floats. */
@@ -75,6 +86,7 @@ EXPORT CuResult cuMemAlloc_v2(CuPointer *pointer, size_t bytes) {
   counters.allocations++;
   counters.allocated += (int64_t)bytes;
   if (counters.allocated > counters.allocated_peak) counters.allocated_peak = counters.allocated;
+  note_use();
   return 0;
 }
 

@@ -320,8 +320,7 @@ static void access_device(CuPointer address, size_t bytes, bool write, bool atom
   access_region(device_region(allocation), address, bytes, write, atomic);
   if (!write) return;
   push(&shadow.log, address, bytes);
-  int64_t end = (int64_t)(address + bytes - allocation->start);
-  if (end > counters.touched_end) counters.touched_end = end;
+  note_written(allocation, address + bytes);
 }
 
 static void access_memory(const void *pointer, size_t bytes, bool write, bool atomic) {
