@@ -8,7 +8,9 @@
 
 typedef struct HotEvolution HotEvolution;
 
+/* It has memory of its own beside the arena, given back by hot_evolution_release(). */
 HotEvolution *hot_evolution_create(MemoryArena *arena, Problem *problem);
+void hot_evolution_release(HotEvolution *evolution);
 
 /* Goes on from the last run, and with a new population whenever one is exhausted. Stops when the makespan of the
  * problem is at most `goal` or after about `limit` units of work, added to *work. */

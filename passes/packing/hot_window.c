@@ -11,11 +11,12 @@
 static void pack_part(Problem *part, int64_t goal, int64_t limit, Random *random, int64_t *work) {
   MemoryArena *arena = memory_arena_create();
   int64_t stop = *work + limit;
-  run_portfolio(part, goal, INT64_MAX, work);
+  run_portfolio(part, goal, limit, work);
   if (part->makespan > goal) {
     Search *search = search_create(arena, part, random_next(random));
     while (part->makespan > goal && search_bound(search) <= goal && *work < stop)
       search_round(search, false, goal, stop - *work, work);
+    search_release(search);
   }
   memory_arena_destroy(arena);
 }

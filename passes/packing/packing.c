@@ -40,11 +40,13 @@ static void search_problems(MemoryArena *arena, ProblemList *problems, int64_t g
   while (*work < limit) {
     int64_t worst = highest_problem(problems) - problems->items;
     Problem *problem = &problems->items[worst];
-    if (end_of(problem) <= goal) return;
+    if (end_of(problem) <= goal) break;
     if (!searches[worst]) searches[worst] = search_create(arena, problem, 1);
-    if (search_bound(searches[worst]) >= problem->makespan) return;
+    if (search_bound(searches[worst]) >= problem->makespan) break;
     search_round(searches[worst], true, goal - problem->base, limit - *work, work);
   }
+  for (int64_t i = 0; i < problems->count; i++)
+    if (searches[i]) search_release(searches[i]);
 }
 
 static void write_offsets(const Problem *problem, PackingBuffer *buffers) {

@@ -37,7 +37,7 @@ typedef struct PackingResult {
 /* Sets the offset of every buffer. Stops as soon as the makespan equals the lower bound; when it is at most the
  * capacity, only the cheap rules are tried to improve on it. Requires lower < upper, size >= 0, alignment >= 0; dies
  * when the total of the rounded sizes overflows (check with packing_total_size() where the sizes are the user's).
- * Needs about 300 bytes of memory per buffer, and up to 100 MB more for a search; all is freed on return. */
+ * Needs about 300 bytes of memory per buffer, and up to 200 MB more for a search; all is freed on return. */
 PackingResult pack_buffers(PackingBuffer *buffers, int64_t count, const PackingOptions *options);
 
 /* The sum of all sizes, each rounded up to the alignment: false when it does not fit int64. */

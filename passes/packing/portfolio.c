@@ -13,9 +13,10 @@ enum { DIGITS = 6, DIGIT_BITS = 11, DIGIT_VALUES = 1 << DIGIT_BITS };
 
 static int digit_of(uint64_t bits, int place) { return (int)(bits >> (place * DIGIT_BITS)) & (DIGIT_VALUES - 1); }
 
-/* IEEE doubles compare like integers of sign and magnitude. */
+/* IEEE doubles compare like integers of sign and magnitude; -0 becomes 0. */
 static uint64_t descending_bits(double key) {
   uint64_t bits;
+  key += 0.0;
   memcpy(&bits, &key, sizeof bits);
   return bits >> 63 ? bits : ~(bits | UINT64_C(1) << 63);
 }

@@ -21,7 +21,7 @@ typedef enum RankRule {
 /* Sorts the items by a rule, the best first, ties by index. */
 void rank_items(const Problem *problem, RankRule rule, int32_t *order);
 
-/* Sorts the items by decreasing key, ties by index. */
+/* Sorts the items by decreasing key, ties by index. Keys may be infinite, but not NaN. */
 void rank_by_key(const double *key, int32_t count, int32_t *order);
 
 /* The natural logarithm of each item's key under a rule, key[count]. */

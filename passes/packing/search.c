@@ -57,6 +57,8 @@ Search *search_create(MemoryArena *arena, Problem *problem, uint64_t seed) {
   return search;
 }
 
+void search_release(Search *search) { hot_evolution_release(search->evolution); }
+
 int64_t search_bound(const Search *search) { return search->bound; }
 
 static bool round_over(const Search *search) {

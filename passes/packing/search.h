@@ -6,8 +6,10 @@
 
 typedef struct Search Search;
 
-/* A search that improves the best packing of a problem, which must have one. `seed` is of its random numbers. */
+/* A search that improves the best packing of a problem, which must have one. `seed` is of its random numbers. It has
+ * memory of its own beside the arena, given back by search_release(). */
 Search *search_create(MemoryArena *arena, Problem *problem, uint64_t seed);
+void search_release(Search *search);
 
 /* Runs the next round, which stops at once when the makespan of the problem is at most `goal` and never spends much
  * more than `limit` units of work, added to *work. Windows: also pack hot windows alone. */

@@ -20,6 +20,7 @@ struct Skyline {
   int32_t block_points;
   Candidates *candidates;
   int32_t candidate_leaves;
+  int64_t visits; /* of nodes of the candidate tree */
 };
 
 static int32_t power_of_two(int32_t least) {
@@ -168,9 +169,10 @@ typedef struct Query {
   int32_t first, last, after, until;
 } Query;
 
-static void best_candidate(const Skyline *skyline, int32_t node, int32_t low, int32_t high, const Query *query,
+static void best_candidate(Skyline *skyline, int32_t node, int32_t low, int32_t high, const Query *query,
                            int32_t *best) {
   Candidates below = skyline->candidates[node];
+  skyline->visits++;
   if (below.best_rank >= *best || below.least_end > query->until || below.largest_end <= query->after) return;
   if (query->last <= low || high <= query->first) return;
   if (high - low == 1) {
@@ -188,7 +190,7 @@ static void best_candidate(const Skyline *skyline, int32_t node, int32_t low, in
 enum { FEW = 64 };
 
 /* The rank of the best candidate within [from, to) that covers one of the points [low, high), or INT32_MAX. */
-static int32_t find_candidate(const Skyline *skyline, int32_t from, int32_t to, int32_t low, int32_t high) {
+static int32_t find_candidate(Skyline *skyline, int32_t from, int32_t to, int32_t low, int32_t high) {
   const Problem *problem = skyline->problem;
   Query query = {problem->first_from[from], problem->first_from[high], low, to};
   int32_t best = INT32_MAX;
@@ -263,7 +265,7 @@ static bool covers(const Problem *problem, int32_t item, int32_t point) {
 
 /* The rank of the best candidate that covers the fullest point of [from, to) or, where none does, that of the fuller
  * side of it, a few times; INT32_MAX: none. */
-static int32_t find_at_fullest(const Skyline *skyline, int32_t from, int32_t to, Peak fullest) {
+static int32_t find_at_fullest(Skyline *skyline, int32_t from, int32_t to, Peak fullest) {
   int32_t low = from, high = to;
   for (int tries = 0; tries < 4 && low < high; tries++) {
     int32_t rank = find_candidate(skyline, from, to, fullest.point, fullest.point + 1);
@@ -278,7 +280,7 @@ static int32_t find_at_fullest(const Skyline *skyline, int32_t from, int32_t to,
 }
 
 /* Chooses what to place on the segment [from, to): the rank of an item, or INT32_MAX where there is no candidate. */
-static int32_t choose_candidate(const Skyline *skyline, const int32_t *order, int32_t from, int32_t to, Pivot pivot,
+static int32_t choose_candidate(Skyline *skyline, const int32_t *order, int32_t from, int32_t to, Pivot pivot,
                                 Peak fullest) {
   int32_t best = find_candidate(skyline, from, to, from, to), rank = best;
   int32_t point = pivot == PIVOT_FULLEST ? fullest.point : pivot == PIVOT_LEFTMOST ? from : to - 1;
@@ -331,11 +333,19 @@ static int64_t place_items(Skyline *skyline, const int32_t *order, Pivot pivot, 
   return makespan;
 }
 
+/* Where most lives are long the tree rules out little and a step visits a thousand nodes, not the usual twenty. */
+static int64_t work_of_visits(const Skyline *skyline, int64_t steps) {
+  enum { USUAL = 100, VISITS_PER_UNIT = 64 };
+  int64_t beyond = skyline->visits - USUAL * steps;
+  return beyond > 0 ? beyond / VISITS_PER_UNIT : 0;
+}
+
 int64_t skyline_pack(Skyline *skyline, const int32_t *order, Pivot pivot, int64_t limit, int64_t *offset,
                      int64_t *work) {
   int64_t steps = 0, count = skyline->problem->count;
   skyline_reset(skyline, order);
+  skyline->visits = 0;
   int64_t makespan = place_items(skyline, order, pivot, limit, offset, &steps);
-  *work += count / 8 + steps / 3 + steps * count / 50000;
+  *work += count / 8 + steps / 3 + steps * count / 50000 + work_of_visits(skyline, steps);
   return makespan;
 }
