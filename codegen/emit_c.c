@@ -39,7 +39,8 @@ static void emit_c_node(GraphEmission *graph, NodeId id, Text *steps) {
 static void emit_headers(const Emission *emission, Text *text) {
   const Module *module = emission->compilation->module;
   const char *slash = strrchr(module->path, '/');
-  text_line(text, "/* Model %s of %s, written by reprise for target %s. Compile with -fopenmp -ffp-contract=off -fwrapv.",
+  text_line(text,
+            "/* Model %s of %s, written by reprise for target %s. Compile with -fopenmp -ffp-contract=off -fwrapv.",
             module->name, slash ? slash + 1 : module->path, emission->target->name);
   text_line(text, " *");
   text_line(
@@ -59,6 +60,8 @@ static void emit_headers(const Emission *emission, Text *text) {
   text_line(text, "#include \"runtime/program.h\"");
   text_line(text, "#include \"runtime/random.h\"");
   text_line(text, "#include \"runtime/scalar_math.h\"\n");
+  text_line(text, "/* inlined, each call would be optimised anew: minutes for a step of thousands */");
+  text_line(text, "#define KERNEL static __attribute__((noinline))");
   text_line(text, "#define AT(type, offset) ((type *)(void *)(arena + (offset)))\n");
 }
 
@@ -83,7 +86,7 @@ char *emit_c_program(const Compilation *compilation, const CodegenOptions *optio
 const Target target_c = {.name = "cpu",
                          .extension = ".c",
                          .alignment = 64,
-                         .function = "static void",
+                         .function = "KERNEL void",
                          .holds = c_holds,
                          .emit_node = emit_c_node};
 

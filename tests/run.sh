@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the project and runs all tests that must hold on every commit: first as released with gcc, then those that run in one
-# process with clang under AddressSanitizer and UndefinedBehaviorSanitizer, then unit tests of the release build under valgrind.
+# process, and the commands that do not compile programs, with clang under AddressSanitizer and UndefinedBehaviorSanitizer, then unit tests of the release build under valgrind.
 # Installs missing Debian packages first.
 #   sh tests/run.sh            all three
 #   sh tests/run.sh release    only the first;  sanitize, valgrind: only that one (valgrind needs the release build)
@@ -21,7 +21,7 @@ if [ "$mode" = all ] || [ "$mode" = release ]; then
   run_suite build . -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=RelWithDebInfo
 fi
 if [ "$mode" = all ] || [ "$mode" = sanitize ]; then
-  in_process='^(ir_|frontend|passes_[^d]|packing_|runtime_|operators.vectors|operators.optimizers|planner_files|planner_strategies)'
+  in_process='^(ir_|frontend|passes_[^d]|packing_|runtime_|operators.vectors|operators.optimizers|planner_files|planner_strategies|driver_help|driver_check|driver_budgets|driver_plan)'
   run_suite build-sanitize "$in_process" -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo -DREPRISE_SANITIZE=ON
 fi
 if [ "$mode" = all ] || [ "$mode" = valgrind ]; then
