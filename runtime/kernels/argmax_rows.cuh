@@ -5,7 +5,7 @@
 #include "runtime/kernels/reduce.cuh"
 
 /* index: [rows]; x: [rows, columns]. NaN is passed over; a row of NaN alone gives 0. A block per row. */
-RP_KERNEL rp_argmax_rows(int32_t *index, const float *__restrict__ x, int64_t rows, int64_t columns) {
+RP_ROW_KERNEL rp_argmax_rows(int32_t *index, const float *__restrict__ x, int64_t rows, int64_t columns) {
   __shared__ int32_t first[32];
   const float *in = x + blockIdx.x * columns;
   const float largest = rp_row_max(in, columns, rp_vectorises(x, columns));

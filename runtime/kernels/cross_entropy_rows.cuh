@@ -7,9 +7,9 @@
 /* logits: [rows, columns]; loss, logsumexp, target: [rows]. A block per row.
  *   loss = (1 - s) (logsumexp - x[target]) + s mean_j(logsumexp - x[j]), s = smoothing
  * and 0 where the target is `ignore`. Another target outside [0, columns) is a fault; its row has loss 0. */
-RP_KERNEL rp_cross_entropy_rows(float *loss, float *logsumexp, const float *__restrict__ logits,
-                                const int32_t *__restrict__ target, int64_t rows, int64_t columns, bool has_ignore,
-                                int64_t ignore, float smoothing, RpControl *control, int32_t check) {
+RP_ROW_KERNEL rp_cross_entropy_rows(float *loss, float *logsumexp, const float *__restrict__ logits,
+                                    const int32_t *__restrict__ target, int64_t rows, int64_t columns, bool has_ignore,
+                                    int64_t ignore, float smoothing, RpControl *control, int32_t check) {
   const int64_t row = blockIdx.x, label = target[row];
   const float *x = logits + row * columns;
   const bool vectorises = rp_vectorises(logits, columns);

@@ -31,8 +31,10 @@ typedef unsigned long uint64_t;
 
 #define RP_FUNCTION static __device__ __forceinline__
 #define RP_RANDOM_FUNCTION static __device__ __forceinline__
-/* A kernel that the host launches by its name. */
-#define RP_KERNEL extern "C" __global__ void
+/* A kernel that the host launches by its name, with at most 256 threads in a block; one with a block for each row, with
+ * at most 512. So the assembler sees to it that a block's registers are there. */
+#define RP_KERNEL extern "C" __global__ void __launch_bounds__(256)
+#define RP_ROW_KERNEL extern "C" __global__ void __launch_bounds__(512)
 /* `type name[]`: the bytes of dynamic shared memory of the launch. */
 #ifndef RP_DYNAMIC_SHARED
 #define RP_DYNAMIC_SHARED(type, name) extern __shared__ type name[]

@@ -6,8 +6,8 @@
 
 /* out: [rows, columns]; table: [entries, columns]; indices: [rows]. An index outside [0, entries) is a fault; its row
  * is zero. A block per row. */
-RP_KERNEL rp_embed(float *__restrict__ out, const float *__restrict__ table, const int32_t *__restrict__ indices,
-                   int64_t rows, int64_t columns, int64_t entries, RpControl *control, int32_t check) {
+RP_ROW_KERNEL rp_embed(float *__restrict__ out, const float *__restrict__ table, const int32_t *__restrict__ indices,
+                       int64_t rows, int64_t columns, int64_t entries, RpControl *control, int32_t check) {
   const int64_t row = blockIdx.x, index = indices[row];
   const bool known = index >= 0 && index < entries;
   const bool vectorises = rp_vectorises(out, columns) && rp_vectorises(table, columns);

@@ -15,7 +15,7 @@ typedef struct RpLaunch {
 
 enum {
   RP_WARP = 32,
-  RP_LARGEST_ROW_BLOCK = 1024,
+  RP_LARGEST_ROW_BLOCK = 512, /* divides the threads that a multiprocessor holds, 1024, 1536 or 2048 */
   RP_ELEMENTS_BLOCK = 256,
   RP_EMBED_BACKWARD_ENTRIES = 32 /* rows of the table that a block sums */
 };

@@ -21,8 +21,8 @@ RP_FUNCTION float4 rp_add4(float4 a, float4 b) { return make_float4(a.x + b.x, a
 
 /* y, x: [rows, columns]; mean, rstd: [rows], rstd = 1 / sqrt(variance + eps) with the variance divided by columns;
  * weight, bias: [columns] or NULL. A block per row. */
-RP_KERNEL rp_layer_norm(float *y, float *mean, float *rstd, const float *x, const float *__restrict__ weight,
-                        const float *__restrict__ bias, int64_t rows, int64_t columns, float eps) {
+RP_ROW_KERNEL rp_layer_norm(float *y, float *mean, float *rstd, const float *x, const float *__restrict__ weight,
+                            const float *__restrict__ bias, int64_t rows, int64_t columns, float eps) {
   const float *in = x + blockIdx.x * columns;
   float *out = y + blockIdx.x * columns;
   const bool vectorises = rp_vectorises(x, columns) && rp_vectorises(y, columns) && rp_vectorises(weight, columns) &&

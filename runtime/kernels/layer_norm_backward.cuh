@@ -15,9 +15,9 @@ RP_FUNCTION float4 rp_scaled_gradient(const float *g, const float *weight, int64
 
 /* dx, g, x: [rows, columns]; weight: [columns] or NULL; mean, rstd: [rows]. A block per row.
  *   dx = rstd (h - mean(h) - n mean(h n)) with n = (x - mean) rstd */
-RP_KERNEL rp_layer_norm_backward(float *dx, const float *g, const float *x, const float *__restrict__ weight,
-                                 const float *__restrict__ mean, const float *__restrict__ rstd, int64_t rows,
-                                 int64_t columns) {
+RP_ROW_KERNEL rp_layer_norm_backward(float *dx, const float *g, const float *x, const float *__restrict__ weight,
+                                     const float *__restrict__ mean, const float *__restrict__ rstd, int64_t rows,
+                                     int64_t columns) {
   const float *gradient = g + blockIdx.x * columns, *in = x + blockIdx.x * columns;
   float *out = dx + blockIdx.x * columns;
   const bool vectorises = rp_vectorises(dx, columns) && rp_vectorises(g, columns) && rp_vectorises(x, columns) &&

@@ -77,15 +77,20 @@ RP_FUNCTION float rp_row_sum(const float *row, int64_t columns, bool vectorises)
   return rp_block_sum(sum);
 }
 
+/* exp(x - shift) of row[j .. j + 4), 0 from `columns` on. */
+RP_FUNCTION float4 rp_exp4(const float *row, int64_t j, int64_t columns, bool vectorises, float shift) {
+  const float4 x = rp_load4(row, j, columns, vectorises, 0.0f);
+  return make_float4(rp_exp_f32(x.x - shift), j + 1 < columns ? rp_exp_f32(x.y - shift) : 0.0f,
+                     j + 2 < columns ? rp_exp_f32(x.z - shift) : 0.0f,
+                     j + 3 < columns ? rp_exp_f32(x.w - shift) : 0.0f);
+}
+
 /* Sum of exp(x[j] - shift). */
 RP_FUNCTION float rp_row_sum_exp(const float *row, float shift, int64_t columns, bool vectorises) {
   float sum = 0.0f;
   RP_FOR_ROW(j, columns) {
-    const float4 x = rp_load4(row, j, columns, vectorises, -rp_infinity_f32());
-    const float second = j + 1 < columns ? rp_exp_f32(x.y - shift) : 0.0f;
-    const float third = j + 2 < columns ? rp_exp_f32(x.z - shift) : 0.0f;
-    const float fourth = j + 3 < columns ? rp_exp_f32(x.w - shift) : 0.0f;
-    sum += (rp_exp_f32(x.x - shift) + second) + (third + fourth);
+    const float4 e = rp_exp4(row, j, columns, vectorises, shift);
+    sum += (e.x + e.y) + (e.z + e.w);
   }
   return rp_block_sum(sum);
 }

@@ -5,17 +5,22 @@
 #include "runtime/kernels/reduce.cuh"
 
 /* y, x: [rows, columns]. A row of which every element is -infinity gives NaN. A block per row. */
-RP_KERNEL rp_softmax_rows(float *y, const float *x, int64_t rows, int64_t columns) {
+RP_ROW_KERNEL rp_softmax_rows(float *y, const float *x, int64_t rows, int64_t columns) {
   const float *in = x + blockIdx.x * columns;
   float *out = y + blockIdx.x * columns;
   const bool vectorises = rp_vectorises(x, columns) && rp_vectorises(y, columns);
   const float largest = rp_row_max(in, columns, vectorises);
-  const float scale = 1.0f / rp_row_sum_exp(in, largest, columns, vectorises);
+  float4 held = make_float4(0.0f, 0.0f, 0.0f, 0.0f); /* the thread's first four: all it has, up to 2048 columns */
+  float sum = 0.0f;
   RP_FOR_ROW(j, columns) {
-    const float4 v = rp_load4(in, j, columns, vectorises, 0.0f);
-    rp_store4(out, j, columns, vectorises,
-              make_float4(rp_exp_f32(v.x - largest) * scale, rp_exp_f32(v.y - largest) * scale,
-                          rp_exp_f32(v.z - largest) * scale, rp_exp_f32(v.w - largest) * scale));
+    const float4 e = rp_exp4(in, j, columns, vectorises, largest);
+    if (j < 4 * (int)blockDim.x) held = e;
+    sum += (e.x + e.y) + (e.z + e.w);
+  }
+  const float scale = 1.0f / rp_block_sum(sum);
+  RP_FOR_ROW(j, columns) {
+    const float4 e = j < 4 * (int)blockDim.x ? held : rp_exp4(in, j, columns, vectorises, largest);
+    rp_store4(out, j, columns, vectorises, make_float4(e.x * scale, e.y * scale, e.z * scale, e.w * scale));
   }
 }
 

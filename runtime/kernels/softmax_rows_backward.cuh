@@ -5,7 +5,7 @@
 #include "runtime/kernels/reduce.cuh"
 
 /* dx, y, g: [rows, columns]. A block per row. */
-RP_KERNEL rp_softmax_rows_backward(float *dx, const float *y, const float *g, int64_t rows, int64_t columns) {
+RP_ROW_KERNEL rp_softmax_rows_backward(float *dx, const float *y, const float *g, int64_t rows, int64_t columns) {
   const float *value = y + blockIdx.x * columns, *gradient = g + blockIdx.x * columns;
   float *out = dx + blockIdx.x * columns, product = 0.0f;
   const bool vectorises = rp_vectorises(dx, columns) && rp_vectorises(y, columns) && rp_vectorises(g, columns);

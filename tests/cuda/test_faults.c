@@ -26,6 +26,9 @@ static const char source[] =
     "RP_KERNEL writes_before(float *out, const float *in, int *n) { out[(int)threadIdx.x - 1] = in[threadIdx.x]; }\n"
     "RP_KERNEL writes_input(float *out, float *in, int *n) { out[threadIdx.x] = 1; in[threadIdx.x] = 1; }\n"
     "RP_KERNEL element(float *out, const float *in, int *n) { int i = (int)rp_thread(); out[i] = in[i]; }\n"
+    "extern \"C\" __global__ void __launch_bounds__(32) bounded(float *out, const float *in, int *n) {\n"
+    "  out[threadIdx.x] = in[threadIdx.x];\n"
+    "}\n"
     "RP_KERNEL through_null(float *out, const float *in, int *n) { *(float *)0 = in[0]; }\n"
     "RP_KERNEL misaligned(float *out, const float *in, int *n) {\n"
     "  ((float4 *)(out + 1))->y = 1;\n"
@@ -166,6 +169,8 @@ static void test_faults(void **state) {
       {"element", 1, COUNT / 2, 0, 0, 719, "does not write byte 128 of operand 0"},
       {"element", 3, COUNT / 2, 0, 0, 700, "reads 4 bytes at byte 256 of operand 1"},
       {"element", 1, 2048, 0, 0, 1, NULL},
+      {"element", 1, 288, 0, 0, 1, NULL}, /* beyond launch bounds of 256 */
+      {"bounded", 1, COUNT, 0, 0, 1, NULL},
       {"through_null", 1, 1, 0, 0, 700, "through a null pointer"},
       {"misaligned", 1, 1, 0, 0, 700, "no multiple of 16"},
       {"without_barrier", 1, COUNT, 0, 0, 700, "shared memory"},

@@ -275,7 +275,7 @@ EXPORT CuResult cuLaunchKernel(CuFunction function, unsigned grid_x, unsigned gr
   uint64_t threads = (uint64_t)block_x * block_y * block_z;
   size_t most_shared = function->most_dynamic_shared ? (size_t)function->most_dynamic_shared : STATIC_SHARED_LIMIT;
   bool fits = grid_x && grid_y && grid_z && grid_x <= INT32_MAX && grid_y <= 65535 && grid_z <= 65535 && threads &&
-              threads <= MOST_THREADS && block_z <= 64 && shared <= most_shared && !extra;
+              threads <= (uint64_t)function->kernel->most_threads && block_z <= 64 && shared <= most_shared && !extra;
   if (!fits) return ERROR_INVALID_VALUE;
   return enqueue_launch(stream, &launch);
 }

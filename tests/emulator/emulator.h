@@ -94,6 +94,7 @@ typedef struct RepriseKernel {
   int count;
   const unsigned char *sizes;
   void (*run)(void **parameters);
+  int most_threads;
 } RepriseKernel;
 struct CUfunc_st {
   const char *name;

@@ -17,6 +17,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define MARK "__reprise_global__"
+#define BOUNDS "__reprise_bounds__("
 
 enum { COMPILATION_ERROR = 6, INVALID_OPTION = 5, INVALID_INPUT = 3, OUT_OF_MEMORY = 1, MOST_HEADERS = 64 };
 
@@ -122,18 +123,30 @@ static bool has_c_name(const char *source, const char *mark) {
   return mark - source >= (long)sizeof word - 1 && strncmp(mark - (sizeof word - 1), word, sizeof word - 1) == 0;
 }
 
+/* The most threads of a block, which the launch bounds before the kernel's body say; they are blanked out. */
+static int take_bounds(char *mark) {
+  enum { MOST_THREADS = 1024 };
+  char *body = strpbrk(mark, "{;"), *bounds = strstr(mark, BOUNDS);
+  if (!body || !bounds || bounds > body) return MOST_THREADS;
+  int threads = atoi(bounds + strlen(BOUNDS));
+  char *end = strchr(bounds, ')');
+  memset(bounds, ' ', (size_t)(end + 1 - bounds));
+  return threads;
+}
+
 /* Blanks the marks out and appends an entry for each kernel. */
 static char *add_entries(char *source) {
   char *entries = strdup("");
   for (char *mark = strstr(source, MARK); mark; mark = strstr(mark, MARK)) {
     memset(mark, ' ', strlen(MARK));
+    int most_threads = take_bounds(mark);
     char *name = kernel_name(mark);
     if (name && has_c_name(source, mark)) {
       char *entry = format(
           "static void reprise_run_%s(void **p) { reprise_call(%s, p); }\n"
           "extern \"C\" __attribute__((visibility(\"default\"))) const RepriseKernel reprise_kernel_%s;\n"
-          "const RepriseKernel reprise_kernel_%s = reprise_describe(%s, reprise_run_%s);\n",
-          name, name, name, name, name, name);
+          "const RepriseKernel reprise_kernel_%s = reprise_describe(%s, reprise_run_%s, %d);\n",
+          name, name, name, name, name, name, most_threads);
       add(&entries, entry);
       free(entry);
     }

@@ -17,7 +17,8 @@
 #define __device__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
-#define __launch_bounds__(...)
+/* read by nvrtc.c, which blanks it out */
+#define __launch_bounds__(threads, ...) __reprise_bounds__(threads)
 #define __shared__ static __attribute__((section("reprise_shared")))
 #define __constant__ static const
 #define RP_DYNAMIC_SHARED(type, name) type *const name = (type *)reprise_dynamic_shared()
@@ -168,6 +169,7 @@ typedef struct RepriseKernel {
   int count;
   const unsigned char *sizes; /* of its parameters, bytes */
   void (*run)(void **parameters);
+  int most_threads; /* of a block: its launch bounds */
 } RepriseKernel;
 }
 
@@ -184,8 +186,8 @@ static inline void reprise_call(void (*kernel)(A...), void **parameters) {
   reprise_call(kernel, parameters, std::index_sequence_for<A...>());
 }
 template <class... A>
-constexpr RepriseKernel reprise_describe(void (*)(A...), void (*run)(void **)) {
-  return {(int)sizeof...(A), RepriseSizes<A...>::sizes, run};
+constexpr RepriseKernel reprise_describe(void (*)(A...), void (*run)(void **), int most_threads) {
+  return {(int)sizeof...(A), RepriseSizes<A...>::sizes, run, most_threads};
 }
 
 #endif
