@@ -45,16 +45,24 @@ static void replay_free(State *state, int32_t storage) {
   }
 }
 
+/* A node by name, with its place in the source where the graph says it. */
+static const char *describe_node(const State *state, const PlanNode *node) {
+  bool placed = node->source && node->source[0];
+  return placed ? memory_format(state->arena, "\"%s\" (%s)", node->id, node->source)
+                : memory_format(state->arena, "\"%s\"", node->id);
+}
+
 /* Inputs are live and as they were before any later node of the graph wrote them. */
 static void check_reads(State *state, int32_t index) {
   const PlanNode *node = &state->graph->nodes.items[index];
   for (int32_t i = 0; i < node->input_count; i++) {
     const PlanStorage *input = storage_at(state, node->inputs[i]);
-    if (!state->live[node->inputs[i]]) fault(state, "\"%s\" reads \"%s\", which is not live", node->id, input->id);
+    if (!state->live[node->inputs[i]])
+      fault(state, "%s reads \"%s\", which is not live", describe_node(state, node), input->id);
     for (int32_t w = 0; w < input->writer_count; w++)
       if (input->writers[w] > index && state->replay->runs[input->writers[w]] > 0)
-        fault(state, "\"%s\" must see \"%s\" as it was before \"%s\" wrote it", node->id, input->id,
-              state->graph->nodes.items[input->writers[w]].id);
+        fault(state, "%s must see \"%s\" as it was before %s wrote it", describe_node(state, node), input->id,
+              describe_node(state, &state->graph->nodes.items[input->writers[w]]));
   }
 }
 

@@ -73,5 +73,9 @@ def find(name, source, large=False):
     if name == "rnn":
         sizes = ["B=64", "T=64"] if large else ["B=8", "T=64"]
         return Model(name, os.path.join(examples, "char_rnn.rp"), sizes + ["TRAIN=15000", "END=20000"], ["--data", "text.txt"])
+    if name in ("tiny_transformer", "tiny_rnn"):
+        sizes = ["B=2", "T=8", "C=16", "H=2", "L=2", "P=0.1"] if name == "tiny_transformer" else ["B=2", "T=6", "E=8", "D=16"]
+        file = "char_transformer.rp" if name == "tiny_transformer" else "char_rnn.rp"
+        return Model(name, os.path.join(examples, file), sizes + ["TRAIN=15000", "END=20000"], ["--data", "text.txt"])
     text = {"mlp": MLP, "state": STATE, "accumulate": ACCUMULATE}[name]
     return Model(name, own(name, text), ["B=256"] if large else [], [])
