@@ -21,11 +21,21 @@ static Plan *read_incumbent(const PlanGraph *plan_graph, const char *path, Memor
   return NULL;
 }
 
+/* A map that misses the budget by more than this is not searched on: the planner is asked for less. */
+static const double near_miss = 1.03;
+
+/* Packs within the budget: quickly, and with all effort only where that may help. */
+static MemoryMap *pack_plan(const CompiledGraph *compiled, int64_t budget, MemoryArena *arena) {
+  MemoryMap *map = plan_memory(compiled->graph, compiled->table, compiled->schedule, budget, QUICK_EFFORT, arena);
+  if (map->arena_bytes <= budget || (double)map->arena_bytes > near_miss * (double)budget) return map;
+  return plan_memory(compiled->graph, compiled->table, compiled->schedule, budget, 0, arena);
+}
+
 /* Inserts and packs one plan; true when the arena holds the budget. */
 static bool realize_plan(Checkpoint *checkpoint, const CompiledGraph *keep_all, int64_t budget, MemoryArena *arena) {
   CompiledGraph compiled =
       insert_clones(keep_all->graph, keep_all->table, checkpoint->problem, checkpoint->answer.plan, arena);
-  compiled.map = plan_memory(compiled.graph, compiled.table, compiled.schedule, budget, arena);
+  compiled.map = pack_plan(&compiled, budget, arena);
   if (compiled.map->arena_bytes < checkpoint->packed) checkpoint->packed = compiled.map->arena_bytes;
   if (compiled.map->arena_bytes > budget) return false;
   checkpoint->compiled = compiled;

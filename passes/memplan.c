@@ -59,7 +59,7 @@ static int64_t place_persistents(const StorageTable *table, MemoryMap *map) {
 }
 
 MemoryMap *plan_memory(const Graph *graph, const StorageTable *table, const Schedule *schedule, int64_t capacity,
-                       MemoryArena *arena) {
+                       int64_t effort, MemoryArena *arena) {
   Planner p = {.graph = graph, .table = table, .schedule = schedule, .scratch = memory_arena_create()};
   MemoryMap *map = NEW(arena, MemoryMap);
   map->offsets = NEW_ARRAY(arena, int64_t, table->storages.count);
@@ -72,7 +72,7 @@ MemoryMap *plan_memory(const Graph *graph, const StorageTable *table, const Sche
   map->control_offset = map->offsets[table->control];
   collect_buffers(&p, workspaces);
   int64_t room = capacity < 0 ? 0 : capacity > map->persistent_bytes ? capacity - map->persistent_bytes : 1;
-  PackingOptions options = {.alignment = table->alignment, .capacity = room};
+  PackingOptions options = {.alignment = table->alignment, .capacity = room, .effort = effort};
   PackingResult packed = pack_buffers(p.buffers.items, p.buffers.count, &options);
   map->arena_bytes = add_sizes(map->persistent_bytes, packed.makespan);
   for (int64_t s = 0; s < table->storages.count; s++)

@@ -50,7 +50,11 @@ static CompiledGraph compile_graph(Pipeline *pipeline, Graph *graph) {
   finish_pass(pipeline, "kernels", graph);
   result.table = assign_storages(graph, pipeline->options->alignment, arena);
   result.schedule = order_graph(graph, result.table, arena);
-  result.map = plan_memory(graph, result.table, result.schedule, -1, arena);
+  /* a training graph that will be planned again for its budget is packed for comparison only */
+  int64_t budget = pipeline->options->budget;
+  bool compared =
+      !graph->evaluation && pipeline->options->checkpoint && budget >= 0 && result.schedule->live_peak > budget;
+  result.map = plan_memory(graph, result.table, result.schedule, -1, compared ? QUICK_EFFORT : 0, arena);
   finish_map(pipeline, &result);
   return result;
 }
@@ -60,8 +64,8 @@ static CompiledGraph checkpoint_train(Pipeline *pipeline, Compilation *compilati
   MemoryArena *arena = pipeline->module->arena;
   const CompiledGraph *keep_all = &compilation->keep_all;
   compilation->costs = pipeline->options->costs(pipeline->options->context, keep_all->graph, keep_all->table, arena);
-  compilation->checkpoint = checkpoint_graph(keep_all, compilation->costs, pipeline->options->budget,
-                                             pipeline->options->checkpoint, arena);
+  compilation->checkpoint =
+      checkpoint_graph(keep_all, compilation->costs, pipeline->options->budget, pipeline->options->checkpoint, arena);
   if (!compilation->checkpoint || !compilation->checkpoint->compiled.graph) return *keep_all;
   CompiledGraph result = compilation->checkpoint->compiled;
   pipeline->module->train = result.graph;

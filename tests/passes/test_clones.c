@@ -48,7 +48,7 @@ static void check_plan(MemoryArena *arena, Graph *graph, uint64_t seed, const Re
   if (fault) fail_msg("seed %llu: %s", (unsigned long long)seed, fault);
   assert_int_equal(compiled.schedule->live_peak, plan->peak);
   assert_int_equal(count_clones(compiled.graph), runs.count - problem->plan_graph->nodes.count);
-  MemoryMap *map = plan_memory(compiled.graph, compiled.table, compiled.schedule, -1, arena);
+  MemoryMap *map = plan_memory(compiled.graph, compiled.table, compiled.schedule, -1, 0, arena);
   fault = check_memory(compiled.graph, compiled.table, compiled.schedule, map, arena);
   if (fault) fail_msg("seed %llu: %s", (unsigned long long)seed, fault);
   Results found = run_from_arena(arena, compiled.graph, compiled.table, compiled.schedule, map);

@@ -21,7 +21,7 @@ static void run_passes(SmallGraph *small) {
   memory_arena_reset(scratch);
   StorageTable *table = assign_storages(graph, 64, small->arena);
   Schedule *schedule = order_graph(graph, table, small->arena);
-  MemoryMap *map = plan_memory(graph, table, schedule, -1, small->arena);
+  MemoryMap *map = plan_memory(graph, table, schedule, -1, 0, small->arena);
   assert_null(check_memory(graph, table, schedule, map, scratch));
   assert_int_equal(map->arena_bytes, schedule->live_peak);
   memory_arena_destroy(scratch);

@@ -30,7 +30,7 @@ static void check_pass(MemoryArena *arena, Graph *graph, void (*pass)(Graph *, M
 static void check_memory_map(MemoryArena *arena, Graph *graph, uint64_t seed, const Results *expected) {
   StorageTable *table = assign_storages(graph, 64, arena);
   Schedule *schedule = order_graph(graph, table, arena);
-  MemoryMap *map = plan_memory(graph, table, schedule, -1, arena);
+  MemoryMap *map = plan_memory(graph, table, schedule, -1, 0, arena);
   const char *fault = check_memory(graph, table, schedule, map, arena);
   if (fault) fail_msg("seed %llu: %s", (unsigned long long)seed, fault);
   assert_true(map->arena_bytes >= schedule->live_peak);

@@ -11,7 +11,7 @@ typedef struct Planned {
 static Planned plan(SmallGraph *small) {
   Planned p = {.table = assign_storages(small->graph, 64, small->arena)};
   p.schedule = order_graph(small->graph, p.table, small->arena);
-  p.map = plan_memory(small->graph, p.table, p.schedule, -1, small->arena);
+  p.map = plan_memory(small->graph, p.table, p.schedule, -1, 0, small->arena);
   return p;
 }
 
