@@ -46,7 +46,7 @@ static bool check(const char *library, const char *source, const char *target, b
 }
 
 int main(int argc, char **argv) {
-  static const char *const targets[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100"};
+  static const char *const targets[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
   char source[4096] = "";
   if (argc < 2 || !dlopen(argv[1], RTLD_NOW)) {
     printf("skipped: no NVRTC (CUDA Toolkit 13)\n");

@@ -112,6 +112,43 @@ static void test_no_driver(void **state) {
   assert_null(read_whole("never", NULL));
 }
 
+/* A folder that has files, but no libraries, of these names; or less memory than a context takes. */
+static void test_broken_driver(void **state) {
+  (void)state;
+  assert_int_equal(run("mkdir broken && echo text >broken/libcuda.so.1"), 0);
+  assert_int_equal(run("REPRISE_CUDA_PATH=broken %s --save never", DEVICE), 7);
+  assert_contains("err",
+                  "needs an NVIDIA GPU and its driver (version 580 or later): cannot load libcuda.so.1: broken/");
+  assert_int_equal(run("REPRISE_EMULATOR_MEMORY=1000 %s --save never", DEVICE), 7);
+  assert_contains("err", "CUDA cannot open a context: out of memory");
+  assert_null(read_whole("never", NULL));
+}
+
+/* Without the waiting between streams, copies of batches and steps are in no order, which is found whatever the order
+ * in which the work happens to be done; without the host's waiting a step's results are not there when they are read.
+ */
+static void test_without_waiting(void **state) {
+  (void)state;
+  static const char *const orders[] = {"late", "eager"};
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(
+        run("REPRISE_EMULATOR_STREAMS=%s REPRISE_EMULATOR_WITHOUT=cuStreamWaitEvent %s --steps 5 --save never",
+            orders[i], DEVICE),
+        70);
+    assert_contains("err", "use the same memory");
+    assert_contains("err", "in no order");
+  }
+  assert_int_equal(run("%s --steps 5 --log right", DEVICE), 0);
+  run("REPRISE_EMULATOR_WITHOUT=cuEventSynchronize %s --steps 5 --log wrong", DEVICE);
+  char *right = read_whole("right", NULL), *wrong = read_whole("wrong", NULL);
+  const char *right_loss = strstr(right, "\"loss\""), *wrong_loss = wrong ? strstr(wrong, "\"loss\"") : NULL;
+  assert_non_null(right_loss);
+  assert_true(!wrong_loss || strncmp(right_loss, wrong_loss, 16) != 0);
+  free(right);
+  free(wrong);
+  assert_null(read_whole("never", NULL));
+}
+
 /* A kernel that goes wrong: the program stops; the debug mode says which it was. */
 static void test_planted(void **state) {
   (void)state;
@@ -127,9 +164,10 @@ static void test_planted(void **state) {
 int main(void) {
   setenv("REPRISE_CUDA_PATH", REPRISE_EMULATOR, 1);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_same_as_host), cmocka_unit_test(test_one_allocation_one_graph),
-      cmocka_unit_test(test_memory),       cmocka_unit_test(test_architectures),
-      cmocka_unit_test(test_no_device),    cmocka_unit_test(test_no_driver),
-      cmocka_unit_test(test_planted)};
+      cmocka_unit_test(test_same_as_host),   cmocka_unit_test(test_one_allocation_one_graph),
+      cmocka_unit_test(test_memory),         cmocka_unit_test(test_architectures),
+      cmocka_unit_test(test_no_device),      cmocka_unit_test(test_no_driver),
+      cmocka_unit_test(test_planted),        cmocka_unit_test(test_broken_driver),
+      cmocka_unit_test(test_without_waiting)};
   return cmocka_run_group_tests(tests, enter, leave_scratch);
 }

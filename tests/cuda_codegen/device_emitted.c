@@ -31,19 +31,36 @@ PipelineOptions emitted_pipeline(void) {
                            .workspace_context = cuda_options()};
 }
 
-static struct { const char *from, *to; } planted;
+static Plant planted;
 
-void emitted_plant(const char *from, const char *to) {
-  planted.from = from;
-  planted.to = to;
+void emitted_plant(const Plant *plant) { planted = plant ? *plant : (Plant){0}; }
+
+/* The text with the fault in it; NULL when it lacks the place. */
+static char *plant_into(MemoryArena *memory, const char *text) {
+  const char *behind = strstr(text, planted.behind), *at = behind ? strstr(behind, planted.from) : NULL;
+  if (!at) return NULL;
+  return memory_format(memory, "%.*s%s%s", (int)(at - text), text, planted.to, at + strlen(planted.from));
 }
 
-static void plant(MemoryArena *memory, CudaProgram *program) {
-  char *at = strstr(program->source, planted.from);
-  if (!at) fail_msg("no kernel has '%s'", planted.from);
-  int before = (int)(at - program->source);
-  program->source = memory_format(memory, "%.*s%s%s", before, program->source, planted.to, at + strlen(planted.from));
-  program->length = (int64_t)strlen(program->source);
+/* The source with the files of runtime/kernels/ that it includes in it. */
+static char *expand_kernels(MemoryArena *memory, const char *source) {
+  static const char start[] = "#include \"runtime/kernels/";
+  const char *include = strstr(source, start), *error;
+  int64_t length;
+  if (!include) return memory_string(memory, source);
+  const char *name = strchr(include, '"') + 1, *end = strchr(name, '"');
+  char *path = memory_format(memory, TEST_INCLUDE "/%.*s", (int)(end - name), name);
+  char *text = file_read(memory, path, &length, &error);
+  assert_non_null(text);
+  return memory_format(memory, "%.*s%s%s", (int)(include - source), source, text, expand_kernels(memory, end + 1));
+}
+
+static bool plant_in_kernels(MemoryArena *memory, CudaProgram *program) {
+  char *text = planted.behind ? plant_into(memory, expand_kernels(memory, program->source)) : NULL;
+  if (!text) return false;
+  program->source = text;
+  program->length = (int64_t)strlen(text);
+  return true;
 }
 
 char *emitted_source(MemoryArena *memory, const Compilation *compilation) {
@@ -54,10 +71,13 @@ char *emitted_source(MemoryArena *memory, const Compilation *compilation) {
   const char *error;
   int64_t length;
   if (!program) return NULL;
-  if (planted.from) plant(memory, program);
+  bool in_kernels = plant_in_kernels(memory, program);
   if (!compile_cuda(program, options.cuda, TEST_INCLUDE, memory, &images, &code, &error)) fail_msg("%s", error);
   char *source = emit_cuda_host(program, &images, memory, &length);
   assert_int_equal(length, strlen(source));
+  if (in_kernels || !planted.behind) return source;
+  source = plant_into(memory, source);
+  if (!source) fail_msg("neither kernels nor launches have '%s' behind '%s'", planted.from, planted.behind);
   return source;
 }
 

@@ -5,8 +5,13 @@
 #include "runtime/arena.h"
 #include "tests/codegen/emitted.h"
 
-/* Programs loaded from now on have `to` in place of the first `from` in their kernels; NULL: as emitted. */
-void emitted_plant(const char *from, const char *to);
+/* A fault: `to` in place of the first `from` that follows the text `behind`, in the kernels, hand-made ones with them,
+ * or in the host's program. */
+typedef struct Plant {
+  const char *behind, *from, *to;
+} Plant;
+/* Programs loaded from now on have the fault; NULL: none. */
+void emitted_plant(const Plant *plant);
 /* emitted_run that may fail: false with the device's error. An emulated device is of no use after a fault. */
 bool emitted_try(Emitted *emitted, const RpPhase *phase, RpStatus *status);
 

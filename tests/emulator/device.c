@@ -1,6 +1,7 @@
 /* Devices, the context, modules, settings, faults and the report. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@ const Settings *settings(void) {
   settings.devices = (int)number("REPRISE_EMULATOR_DEVICES", 1);
   settings.eager = streams && strcmp(streams, "eager") == 0;
   settings.report = getenv("REPRISE_EMULATOR_REPORT");
+  settings.without = getenv("REPRISE_EMULATOR_WITHOUT") ? getenv("REPRISE_EMULATOR_WITHOUT") : "";
   read = true;
   return &settings;
 }
@@ -216,6 +218,22 @@ EXPORT CuResult cuModuleUnload(CuModule module) {
   return result;
 }
 
+/* The pages of the library's data, in which shared memory lies and which kernels read nothing else of. */
+static int find_data(struct dl_phdr_info *library, size_t size, void *data) {
+  (void)size;
+  CuFunction function = data;
+  CuPointer shared = (CuPointer)(uintptr_t)function->shared;
+  for (int i = 0; i < library->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &library->dlpi_phdr[i];
+    CuPointer start = library->dlpi_addr + segment->p_vaddr, end = start + segment->p_memsz;
+    if (segment->p_type != PT_LOAD || shared < start || shared >= end) continue;
+    function->data_start = start / 4096 * 4096;
+    function->data_end = (end + 4095) / 4096 * 4096;
+    return 1;
+  }
+  return 0;
+}
+
 EXPORT CuResult cuModuleGetFunction(CuFunction *function, CuModule module, const char *name) {
   char symbol[512];
   char *(*shared_range)(int);
@@ -229,6 +247,7 @@ EXPORT CuResult cuModuleGetFunction(CuFunction *function, CuModule module, const
   char *start = shared_range(0), *end = shared_range(1);
   *found = (struct CUfunc_st){.name = strdup(name), .kernel = kernel, .shared = start, .next = module->functions};
   found->shared_bytes = start ? (size_t)(end - start) : 0;
+  if (start) dl_iterate_phdr(find_data, found);
   module->functions = *function = found;
   return 0;
 }

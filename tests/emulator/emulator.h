@@ -47,6 +47,7 @@ typedef struct Settings {
   int64_t memory;
   int architecture, driver, devices;
   bool eager;
+  const char *without; /* a driver function that does nothing, to see what is found; "" */
   const char *report;
 } Settings;
 const Settings *settings(void);
@@ -101,6 +102,7 @@ struct CUfunc_st {
   const RepriseKernel *kernel;
   char *shared; /* static shared memory of the module */
   size_t shared_bytes;
+  CuPointer data_start, data_end; /* what else of the module's data there is around it */
   int most_dynamic_shared;
   struct CUfunc_st *next;
 };

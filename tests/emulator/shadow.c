@@ -125,7 +125,8 @@ static void __attribute__((noreturn)) stop_outside(CuPointer address, size_t byt
   uint64_t least = UINT64_MAX;
   for (int i = 0; i < launch->operand_count; i++) {
     const CuOperand *operand = &launch->operands[i];
-    uint64_t distance = address < operand->address ? operand->address - address : address - operand->address;
+    CuPointer end = operand->address + operand->bytes;
+    uint64_t distance = address < operand->address ? operand->address - address : address < end ? 0 : address - end + 1;
     if (distance < least) least = distance, nearest = operand;
   }
   const char *action = write ? "writes" : "reads";
@@ -337,6 +338,8 @@ static void access_memory(const void *pointer, size_t bytes, bool write, bool at
     access_device(address, bytes, write, atomic);
   } else if (address < 4096) {
     stop("%s through a null pointer", write ? "writes" : "reads");
+  } else if (address >= shadow.launch->function->data_start && address < shadow.launch->function->data_end) {
+    stop("%s shared memory beyond its end", write ? "writes" : "reads");
   } else if (in_pinned_memory(pointer, bytes) || (write && !on_fiber_stack(pointer))) {
     stop("%s memory that is not the device's, or shared memory beyond its end", write ? "writes" : "reads");
   }

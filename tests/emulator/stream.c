@@ -351,6 +351,7 @@ EXPORT CuResult cuStreamSynchronize(CuStream stream) {
 
 EXPORT CuResult cuStreamWaitEvent(CuStream stream, CuEvent event, unsigned flags) {
   (void)flags;
+  if (strcmp(settings()->without, "cuStreamWaitEvent") == 0) return broken();
   return enqueue(stream, (Operation){.kind = WAIT, .name = "wait", .event = event, .version = event->recorded});
 }
 
@@ -376,6 +377,7 @@ EXPORT CuResult cuEventRecord(CuEvent event, CuStream stream) {
 }
 
 EXPORT CuResult cuEventSynchronize(CuEvent event) {
+  if (strcmp(settings()->without, "cuEventSynchronize") == 0) return broken();
   if (event->passed < event->recorded) flush_until(event->stream, event, event->recorded);
   host_knows(&event->clock);
   return broken();
