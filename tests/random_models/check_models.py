@@ -6,7 +6,8 @@ For each seed a random model (generate_model.py) in a temporary folder:
   poisoned; weights, gradients and outputs are bitwise those of keeping everything, and the measured high water is the arena,
   which is within the budget;
 - repeated, the run gives the same bits.
-Prints what failed together with the seed; exit code 1 when something did.
+Prints what failed together with the seed; exit code 1 when something did. REPRISE_TEST_TARGET: options of verify and
+compile, such as "--target=cuda --arch=sm_90".
 """
 import json
 import os
@@ -19,6 +20,7 @@ import tempfile
 from generate_model import Model
 
 STEPS = 2
+TARGET = os.environ.get("REPRISE_TEST_TARGET", "").split()
 
 
 def run(arguments, folder):
@@ -73,7 +75,7 @@ def check_memory(program, folder, budget=None):
 
 def find_budgets(reprise, folder, arena, count):
     """`count` budgets from the smallest with a plan to the arena of keeping everything."""
-    code, _, err = expect([reprise, "compile", "model.rp", "-o", "small", "--memory-budget=1"], folder, (3,))
+    code, _, err = expect([reprise, "compile", "model.rp", "-o", "small", "--memory-budget=1", *TARGET], folder, (3,))
     found = re.search(r"smallest budget with a plan[^0-9]*([0-9,]+) B", err)
     if not found:
         raise Failure(f"no smallest budget in\n{err}")
@@ -90,16 +92,16 @@ def check_model(reprise, seed, count, folder):
     with open(f"{folder}/model.rp", "w") as file:
         file.write(text)
     write_data(model, folder)
-    expect([reprise, "verify", "model.rp"], folder)
+    expect([reprise, "verify", "model.rp", *TARGET], folder)
     if not count:
         return
-    expect([reprise, "compile", "model.rp", "-o", "all"], folder)
+    expect([reprise, "compile", "model.rp", "-o", "all", *TARGET], folder)
     expected = train("all", folder)
     if train("all", folder) != expected:
         raise Failure("a second run differs from the first")
     arena = check_memory("all", folder)
     for budget in find_budgets(reprise, folder, arena, count):
-        expect([reprise, "compile", "model.rp", "-o", "prog", f"--memory-budget={budget}"], folder)
+        expect([reprise, "compile", "model.rp", "-o", "prog", f"--memory-budget={budget}", *TARGET], folder)
         if train("prog", folder) != expected:
             raise Failure(f"weights or gradients at budget {budget} differ from those of keeping everything ({arena})")
         check_memory("prog", folder, budget)
