@@ -266,6 +266,6 @@ void emit_cuda_assembly(GraphEmission *graph, NodeId id, Text *steps) {
     emit_fill(graph, node, value_layout(graph, node->outputs[0]), output->dtype, steps);
   for (int i = 0; i < node->input_count; i++) {
     Layout slice = assembly_slice(graph, node, i);
-    if (!lies_in_place(&slice, value_layout(graph, node->inputs[i]))) emit_copy(graph, node, i, &slice, steps);
+    if (!lies_in_place(graph, &slice, value_layout(graph, node->inputs[i]))) emit_copy(graph, node, i, &slice, steps);
   }
 }

@@ -53,7 +53,7 @@ void emit_kernel(GraphEmission *graph, NodeId id, Text *steps);
 
 /* The part of the output of an assembly that input i fills, and whether the input was computed there already. */
 Layout assembly_slice(const GraphEmission *graph, const Node *node, int i);
-bool lies_in_place(const Layout *slice, const Layout *input);
+bool lies_in_place(const GraphEmission *graph, const Layout *slice, const Layout *input);
 /* Index of the check of a hand-made kernel's data in the program's table. Clones report the check of their original. */
 int64_t check_index(GraphEmission *graph, NodeId id, const KernelArguments *arguments);
 

@@ -1,5 +1,6 @@
 /* codegen/pointwise.c - pointwise nodes and assemblies: one function of a loop nest each. */
 #include "codegen/body.h"
+#include "passes/facts.h"
 
 /* The value that result k of the body is stored to: outputs, then writes. */
 static ValueId target_value(const Node *node, int k) {
@@ -83,21 +84,14 @@ static void emit_copy(GraphEmission *graph, const Layout *target, const Layout *
 }
 
 Layout assembly_slice(const GraphEmission *graph, const Node *node, int i) {
-  const Graph *ir = graph->compiled->graph;
-  Placement placement = {0};
-  op_info(node->op)->place(ir, node, i, &placement);
   Layout slice = *value_layout(graph, node->outputs[0]);
-  slice.view.offset += placement.start * slice.view.strides[placement.axis];
-  slice.view.strides[placement.axis] *= placement.step;
-  slice.view.dims[placement.axis] = value_type(ir, node->inputs[i])->dims[placement.axis];
+  slice.view = assembly_slice_view(graph->compiled->graph, node, i, &slice.view);
   return slice;
 }
 
-bool lies_in_place(const Layout *slice, const Layout *input) {
-  if (slice->storage != input->storage || slice->view.offset != input->view.offset) return false;
-  for (int axis = 0; axis < slice->view.rank; axis++)
-    if (slice->view.dims[axis] != 1 && slice->view.strides[axis] != input->view.strides[axis]) return false;
-  return true;
+bool lies_in_place(const GraphEmission *graph, const Layout *slice, const Layout *input) {
+  const int64_t *offsets = graph->compiled->map->offsets;
+  return offsets[slice->storage] == offsets[input->storage] && layout_equal(&slice->view, &input->view);
 }
 
 void emit_assembly(GraphEmission *graph, const Node *node, Text *steps) {
@@ -110,6 +104,6 @@ void emit_assembly(GraphEmission *graph, const Node *node, Text *steps) {
   for (int i = 0; i < node->input_count; i++) {
     Layout slice = assembly_slice(graph, node, i);
     const Layout *input = value_layout(graph, node->inputs[i]);
-    if (!lies_in_place(&slice, input)) emit_copy(graph, &slice, input, dtype, steps);
+    if (!lies_in_place(graph, &slice, input)) emit_copy(graph, &slice, input, dtype, steps);
   }
 }

@@ -146,8 +146,12 @@ static bool sweep_run(Sweep *s, const Step *step) {
     if (host->offset != output->offset) return fail(s, output, "does not lie where its host does,", host);
     vacate(s, host);
   }
-  for (int i = 0; i < node->output_count; i++)
-    if (!occupy(s, &s->ranges[s->table->layouts[node->outputs[i]].storage])) return false;
+  for (int i = 0; i < node->output_count; i++) {
+    int storage = s->table->layouts[node->outputs[i]].storage;
+    bool shared = false; /* with an output before it */
+    for (int k = 0; k < i; k++) shared = shared || s->table->layouts[node->outputs[k]].storage == storage;
+    if (!shared && !occupy(s, &s->ranges[storage])) return false;
+  }
   Range *workspace = &s->ranges[s->table->storages.count + step->node];
   if (!occupy(s, workspace)) return false;
   vacate(s, workspace);

@@ -66,6 +66,10 @@ double node_bytes(const Graph *graph, const StorageTable *table, const Node *nod
   bool gathers = info->kind == KIND_KERNEL && info->flops_per_element == 0;
   for (int i = 0; i < node->input_count; i++) {
     if (node->inputs[i] == NO_VALUE) continue;
+    if (info->kind == KIND_ASSEMBLY && input_is_assembled(graph, table, node, i)) {
+      made -= touched_bytes(graph, table, node->inputs[i]);
+      continue;
+    }
     bytes += gathers && i == 0 ? made : touched_bytes(graph, table, node->inputs[i]);
   }
   return bytes + made;

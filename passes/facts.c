@@ -107,3 +107,13 @@ bool layout_equal(const ViewLayout *a, const ViewLayout *b) {
     if (a->dims[i] != b->dims[i] || (a->dims[i] != 1 && a->strides[i] != b->strides[i])) return false;
   return true;
 }
+
+ViewLayout assembly_slice_view(const Graph *graph, const Node *node, int input, const ViewLayout *output) {
+  Placement placement = {0};
+  op_info(node->op)->place(graph, node, input, &placement);
+  ViewLayout slice = *output;
+  slice.offset += placement.start * slice.strides[placement.axis];
+  slice.strides[placement.axis] *= placement.step;
+  slice.dims[placement.axis] = value_type(graph, node->inputs[input])->dims[placement.axis];
+  return slice;
+}

@@ -33,4 +33,7 @@ bool layout_is_dense(const ViewLayout *layout);
 /* The same elements in the same places? Strides of axes of size 1 do not matter. */
 bool layout_equal(const ViewLayout *a, const ViewLayout *b);
 
+/* The slice that input i of an assembly fills of its output, which lies at `output`. */
+ViewLayout assembly_slice_view(const Graph *graph, const Node *node, int input, const ViewLayout *output);
+
 #endif

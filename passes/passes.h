@@ -9,6 +9,7 @@
  *   kernels    inserts copies where a kernel needs another layout, chooses algorithms and workspace
  *   storage    resolves views to storages, computes layouts, lists in-place permissions
  *   order      fixes the default order: a schedule of runs and frees that keeps every activation
+ *   parts      inputs of assemblies are made where they belong, where that holds no more bytes in that order
  *   checkpoint inserts clones and frees until the schedule fits the budget
  *   memplan    gives every storage an offset in the arena
  *
@@ -69,6 +70,7 @@ typedef struct Storage {
   const char *name;   /* unique in its graph, stable, for people: name or module path of the value */
   ValueId root;       /* the value that is not a view; NO_VALUE for the control block */
   int64_t bytes;      /* rounded up to the alignment */
+  int64_t elements;   /* of its root, or of the assembly that its values are parts of */
   StorageClass class;
   bool persistent;    /* weights, state, optimizer, accumulators, inputs: live before and after the step */
   bool result;        /* live at the end: scalars that are logged */
@@ -88,18 +90,31 @@ typedef struct InplacePair {
   int host, output; /* storages of equal size */
 } InplacePair;
 
+/* A value that is made in its slice of a larger storage (passes/storage_parts.c). */
+typedef struct Part {
+  int group;       /* outputs of one node with the same group share a storage; 0: no part */
+  Type whole;      /* what fills the storage */
+  ViewLayout view; /* the slice */
+} Part;
+
 typedef struct StorageTable {
   int64_t alignment;
   ARRAY(Storage) storages;
   Layout *layouts; /* per value id of the graph */
   ARRAY(InplacePair) inplace; /* in node order */
   int control;        /* the storage of the control block */
+  const Part *parts;  /* per value id below part_count, those of clones as of their originals; NULL: there are none */
+  int64_t part_count;
 } StorageTable;
 
 /* Layout of every value by following views (storage -1 for values that nothing makes); classes; in-place permissions.
  * The module's persistents come first, then its inputs, then the control block, in every graph the same; then what nodes
  * make, in node order, clones last: inserting clones changes nothing about the others. */
 StorageTable *assign_storages(Graph *graph, int64_t alignment, MemoryArena *arena);
+/* The table of a graph into which clones were inserted, with the parts of `table`. */
+StorageTable *assign_storages_like(Graph *graph, const StorageTable *table, MemoryArena *arena);
+/* Does input i of an assembly lie in the bytes of the output where the assembly takes over its storage? */
+bool input_is_assembled(const Graph *graph, const StorageTable *table, const Node *node, int input);
 
 /* ---- schedule (docs/design.md, section 6) ----
  * Every node runs once: a second execution is a clone, a node of its own with values and storages of its own. So a clone
@@ -129,6 +144,9 @@ typedef struct Schedule {
  * when an update must run before and after the same node, or when with accumulation the update phase reads anything of
  * the micro-step but persistents. */
 Schedule *order_graph(Graph *graph, const StorageTable *table, MemoryArena *arena);
+/* The table with parts where the schedule that keeps everything shows that they save bytes (passes/storage_parts.c);
+ * `table` itself where none do. Replaces the schedule by one for the new table: of the same runs in the same order. */
+StorageTable *place_parts(Graph *graph, StorageTable *table, Schedule **schedule, MemoryArena *arena);
 /* Replays a schedule: sets peak and anatomy; NULL, or what is wrong with it. live_bytes (may be NULL) gets the bytes live during each step. */
 const char *replay_schedule(const Graph *graph, const StorageTable *table, Schedule *schedule, int64_t *live_bytes,
                             MemoryArena *arena);

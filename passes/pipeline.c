@@ -50,6 +50,7 @@ static CompiledGraph compile_graph(Pipeline *pipeline, Graph *graph) {
   finish_pass(pipeline, "kernels", graph);
   result.table = assign_storages(graph, pipeline->options->alignment, arena);
   result.schedule = order_graph(graph, result.table, arena);
+  result.table = place_parts(graph, result.table, &result.schedule, arena);
   /* a training graph that will be planned again for its budget is packed for comparison only */
   int64_t budget = pipeline->options->budget;
   bool compared =

@@ -1,6 +1,8 @@
 /* passes/rematerialize.c - stating the planning problem of a graph, and turning a plan into a graph with clones. */
 #include "passes/rematerialize.h"
 
+#include "passes/facts.h"
+
 /* ---- the problem ---- */
 
 static const PlanRole roles[STORAGE_CLASS_COUNT] = {
@@ -91,6 +93,7 @@ static void add_node(ProblemBuilder *b, NodeId id, double cost) {
   for (int i = 0; i < node->output_count; i++) {
     int s = b->table->layouts[node->outputs[i]].storage;
     const Storage *storage = &b->table->storages.items[s];
+    if (storage->root != node->outputs[i]) continue; /* it shares the storage of an output before it */
     int32_t added =
         plan_graph_add_output(plan_graph, number, storage->name, storage->bytes, decisions[storage->constraint]);
     b->plan_storage[s] = added;
@@ -295,6 +298,26 @@ static Schedule *finish_schedule(CloneBuilder *b, const StorageTable *table) {
   return schedule;
 }
 
+/* Storages keep their classes, so that the anatomy of a plan is that of its program. */
+static void keep_classes(const CloneBuilder *b, const StorageTable *table) {
+  for (NodeId id = 0; id < b->old->nodes.count; id++) {
+    const Node *old = graph_node(b->old, id);
+    if (b->copies[id] == NO_NODE || node_is_view(old)) continue;
+    const Node *copy = graph_node(b->graph, b->copies[id]);
+    for (int i = 0; i < old->output_count; i++)
+      table->storages.items[table->layouts[copy->outputs[i]].storage].class =
+          b->table->storages.items[b->table->layouts[old->outputs[i]].storage].class;
+  }
+  for (NodeId id = 0; id < b->graph->nodes.count; id++) {
+    const Node *clone = graph_node(b->graph, id);
+    if (clone->original == NO_NODE || node_is_view(clone)) continue;
+    const Node *first = graph_node(b->graph, clone->original);
+    for (int i = 0; i < clone->output_count; i++)
+      table->storages.items[table->layouts[clone->outputs[i]].storage].class =
+          table->storages.items[table->layouts[first->outputs[i]].storage].class;
+  }
+}
+
 /* Logged scalars are read when the step has ended, from the instance that is live then. */
 static void rename_result(CloneBuilder *b, ValueId *value) {
   if (*value == NO_VALUE || value_type(b->old, *value)->rank > 0) return;
@@ -338,7 +361,8 @@ CompiledGraph insert_clones(const Graph *old, const StorageTable *table, const P
   }
   rename_results(&b);
   CompiledGraph result = {.graph = b.graph};
-  result.table = assign_storages(b.graph, table->alignment, arena);
+  result.table = assign_storages_like(b.graph, table, arena);
+  keep_classes(&b, result.table);
   result.schedule = finish_schedule(&b, result.table);
   const char *fault = replay_schedule(b.graph, result.table, result.schedule, NULL, arena);
   if (fault) die("the schedule with clones breaks the counting rules: %s", fault);

@@ -111,6 +111,13 @@ static bool check_hosts(Replay *r, const Step *step) {
   return true;
 }
 
+/* Outputs that are parts of one storage count once. */
+static bool shares_storage(const Replay *r, const Node *node, int output) {
+  for (int i = 0; i < output; i++)
+    if (storage_of(r, node->outputs[i]) == storage_of(r, node->outputs[output])) return true;
+  return false;
+}
+
 static bool placed_into_host(const Step *step, int output) {
   for (int i = 0; i < step->into_count; i++)
     if (step->into_outputs[i] == output) return true;
@@ -123,7 +130,8 @@ static int64_t measure(Replay *r, const Step *step) {
   Anatomy during = r->held;
   for (int i = 0; i < node->output_count; i++) {
     const Storage *output = storage_at(r, storage_of(r, node->outputs[i]));
-    if (!placed_into_host(step, storage_of(r, node->outputs[i]))) during.bytes[output->class] += output->bytes;
+    if (!shares_storage(r, node, i) && !placed_into_host(step, storage_of(r, node->outputs[i])))
+      during.bytes[output->class] += output->bytes;
   }
   during.bytes[STORAGE_WORKSPACE] += align_size(node->workspace, r->table->alignment);
   int64_t bytes = 0;
@@ -146,7 +154,8 @@ static bool run_node(Replay *r, const Step *step, int64_t *bytes) {
   *bytes = measure(r, step);
   for (int i = 0; i < step->into_count; i++)
     if (!free_storage(r, step->into_hosts[i])) return false;
-  for (int i = 0; i < node->output_count; i++) hold(r, storage_of(r, node->outputs[i]), true);
+  for (int i = 0; i < node->output_count; i++)
+    if (!shares_storage(r, node, i)) hold(r, storage_of(r, node->outputs[i]), true);
   for (int i = 0; i < node->write_count; i++)
     r->writers[2 * storage_of(r, node->writes[i]) + node_program(r->graph, node)] = step->node;
   return r->ran[step->node] = true;

@@ -10,8 +10,10 @@ const char *storage_class_name(StorageClass class) {
   return names[class];
 }
 
-static int add_storage(StorageBuilder *b, Storage storage, int64_t bytes) {
-  storage.bytes = align_size(bytes, b->table->alignment);
+/* type NULL: the control block. */
+static int add_storage(StorageBuilder *b, Storage storage, const Type *type) {
+  storage.bytes = align_size(type ? type_bytes(type) : (int64_t)sizeof(RpControl), b->table->alignment);
+  storage.elements = type ? type_elements(type) : 0;
   array_push(b->arena, &b->table->storages, storage);
   return (int)b->table->storages.count - 1;
 }
@@ -33,7 +35,7 @@ static StorageClass class_of_role(PersistentRole role) {
 static void place_shared_value(StorageBuilder *b, ValueId value, const char *name, StorageClass class) {
   const Type *type = value_type(b->graph, value);
   Storage storage = {.name = name, .root = value, .class = class, .persistent = true, .producer = NO_NODE};
-  b->table->layouts[value] = (Layout){add_storage(b, storage, type_bytes(type)), layout_dense(type)};
+  b->table->layouts[value] = (Layout){add_storage(b, storage, type), layout_dense(type)};
 }
 
 static void place_persistents(StorageBuilder *b) {
@@ -45,20 +47,38 @@ static void place_persistents(StorageBuilder *b) {
     place_shared_value(b, graph_input(b->graph, i), module->inputs.items[i].name, STORAGE_INPUT);
   Storage control = {
       .name = "control", .root = NO_VALUE, .class = STORAGE_INPUT, .persistent = true, .producer = NO_NODE};
-  b->table->control = add_storage(b, control, (int64_t)sizeof(RpControl));
+  b->table->control = add_storage(b, control, NULL);
 }
 
 /* ---- what nodes make ---- */
+
+/* What the table says of output i of a node; of a clone, what it says of its original's. */
+static const Part *part_of(const StorageBuilder *b, const Node *node, int output) {
+  if (node->original != NO_NODE) node = graph_node(b->graph, node->original);
+  ValueId value = node->outputs[output];
+  return value < b->table->part_count && b->table->parts[value].group ? &b->table->parts[value] : NULL;
+}
+
+/* The storage of an earlier output that this one shares, or -1. */
+static int shared_storage(const StorageBuilder *b, const Node *node, int output) {
+  for (int i = 0; i < output; i++) {
+    const Part *other = part_of(b, node, i);
+    if (other && other->group == part_of(b, node, output)->group) return b->table->layouts[node->outputs[i]].storage;
+  }
+  return -1;
+}
 
 static void place_results(StorageBuilder *b, NodeId id) {
   const Node *node = graph_node(b->graph, id);
   if (node_is_view(node)) return;
   for (int i = 0; i < node->output_count; i++) {
     const Value *value = graph_value(b->graph, node->outputs[i]);
+    const Part *part = part_of(b, node, i);
     Storage storage = {
         .root = node->outputs[i], .class = STORAGE_TEMPORARY, .producer = id, .constraint = value->constraint};
-    b->table->layouts[node->outputs[i]] =
-        (Layout){add_storage(b, storage, type_bytes(&value->type)), layout_dense(&value->type)};
+    int shared = part ? shared_storage(b, node, i) : -1;
+    if (shared < 0) shared = add_storage(b, storage, part ? &part->whole : &value->type);
+    b->table->layouts[node->outputs[i]] = (Layout){shared, part ? part->view : layout_dense(&value->type)};
   }
 }
 
@@ -172,12 +192,13 @@ static void mark_recomputed(StorageBuilder *b) {
 
 /* ---- the whole ---- */
 
-StorageTable *assign_storages(Graph *graph, int64_t alignment, MemoryArena *arena) {
+static StorageTable *assign_with_parts(Graph *graph, int64_t alignment, const Part *parts, int64_t part_count,
+                                       MemoryArena *arena) {
   for (int i = 0; i < graph->module->persistents.count; i++) graph_persistent(graph, i);
   for (int i = 0; i < graph->module->inputs.count; i++) graph_input(graph, i);
   StorageBuilder b = {.graph = graph, .table = NEW(arena, StorageTable), .arena = arena};
   b.scratch = memory_arena_create();
-  b.table->alignment = alignment;
+  *b.table = (StorageTable){.alignment = alignment, .parts = parts, .part_count = part_count};
   b.table->layouts = NEW_ARRAY(arena, Layout, graph->values.count);
   for (int64_t v = 0; v < graph->values.count; v++) b.table->layouts[v].storage = -1;
   place_persistents(&b);
@@ -192,4 +213,20 @@ StorageTable *assign_storages(Graph *graph, int64_t alignment, MemoryArena *aren
   list_inplace_pairs(&b);
   memory_arena_destroy(b.scratch);
   return b.table;
+}
+
+StorageTable *assign_storages(Graph *graph, int64_t alignment, MemoryArena *arena) {
+  return assign_with_parts(graph, alignment, NULL, 0, arena);
+}
+
+StorageTable *assign_storages_like(Graph *graph, const StorageTable *table, MemoryArena *arena) {
+  return assign_with_parts(graph, table->alignment, table->parts, table->part_count, arena);
+}
+
+StorageTable *place_parts(Graph *graph, StorageTable *table, Schedule **schedule, MemoryArena *arena) {
+  const Part *parts = find_parts(graph, table, *schedule, arena);
+  if (!parts) return table;
+  table = assign_with_parts(graph, table->alignment, parts, graph->values.count, arena);
+  *schedule = order_graph(graph, table, arena);
+  return table;
 }

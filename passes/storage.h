@@ -15,7 +15,11 @@ typedef struct StorageBuilder {
 void name_storages(StorageBuilder *b);
 
 /* storage_inplace.c: fills table->inplace. A pair is permitted where the node reads the host, element by element, only
- * where it writes the output: pointwise nodes, and kernels that say so in the op table. */
+ * where it writes the output: pointwise nodes, kernels that say so in the op table, and assemblies of which the host
+ * holds what lies in it already in its place. */
 void list_inplace_pairs(StorageBuilder *b);
+
+/* storage_parts.c: per value of the graph, in the arena; NULL where there are none. */
+Part *find_parts(const Graph *graph, const StorageTable *table, Schedule *schedule, MemoryArena *arena);
 
 #endif

@@ -108,6 +108,15 @@ static ValueId random_contraction(Generator *g) {
   return NO_VALUE;
 }
 
+/* A value beside itself, or beside things made of it that nothing else reads, along any axis. */
+static ValueId random_assembly(Generator *g, ValueId x) {
+  int axis = random_below(&g->random, value_type(g->graph, x)->rank), kind = random_below(&g->random, 4);
+  if (!kind) return build_concat(g->graph, 2, (ValueId[]){x, x}, axis);
+  ValueId a = BUILD(g->graph, tanh, x), b = BUILD(g->graph, multiply, x, a), c = BUILD(g->graph, sigmoid, x);
+  if (kind == 1) return build_concat(g->graph, 3, (ValueId[]){c, x, BUILD(g->graph, sin, b)}, axis);
+  return build_concat(g->graph, 2 + kind % 2, (ValueId[]){b, c, BUILD(g->graph, cos, x)}, axis);
+}
+
 static ValueId random_kernel(Generator *g) {
   ValueId x = value_of_rank(g, 1);
   if (value_type(g->graph, x)->rank < 1) return NO_VALUE;
@@ -117,7 +126,7 @@ static ValueId random_kernel(Generator *g) {
     case 1:
       return graph_apply(g->graph, OP_layer_norm, 1, &x, NULL, NULL);
     default:
-      return build_concat(g->graph, 2, (ValueId[]){x, x}, 0);
+      return random_assembly(g, x);
   }
 }
 

@@ -35,6 +35,7 @@ static int64_t count_clones(const Graph *graph) {
 static void check_plan(MemoryArena *arena, Graph *graph, uint64_t seed, const Results *expected, int64_t *clones) {
   StorageTable *table = assign_storages(graph, 64, arena);
   Schedule *schedule = order_graph(graph, table, arena);
+  table = place_parts(graph, table, &schedule, arena);
   double *costs = NEW_ARRAY(arena, double, graph->nodes.count);
   for (int64_t i = 0; i < graph->nodes.count; i++) costs[i] = 1;
   PlanningProblem *problem = state_problem(graph, table, schedule, costs, arena);

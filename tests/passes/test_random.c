@@ -27,9 +27,15 @@ static void check_pass(MemoryArena *arena, Graph *graph, void (*pass)(Graph *, M
   memory_arena_destroy(scratch);
 }
 
+static int parts; /* graphs that have some */
+
 static void check_memory_map(MemoryArena *arena, Graph *graph, uint64_t seed, const Results *expected) {
   StorageTable *table = assign_storages(graph, 64, arena);
   Schedule *schedule = order_graph(graph, table, arena);
+  int64_t peak = schedule->live_peak;
+  table = place_parts(graph, table, &schedule, arena);
+  assert_true(schedule->live_peak <= peak);
+  parts += table->parts != NULL;
   MemoryMap *map = plan_memory(graph, table, schedule, -1, 0, arena);
   const char *fault = check_memory(graph, table, schedule, map, arena);
   if (fault) fail_msg("seed %llu: %s", (unsigned long long)seed, fault);
@@ -55,6 +61,7 @@ static void random_graphs(void **state) {
     diag_reset();
     memory_arena_destroy(arena);
   }
+  assert_true(parts > GRAPHS / 20);
 }
 
 int main(void) {

@@ -143,6 +143,96 @@ static void recompute_blocks(void **state) {
   small_graph_destroy(&small);
 }
 
+/* The table with parts of a graph whose outputs are what it keeps. */
+static StorageTable *table_with_parts(SmallGraph *small, Schedule **schedule) {
+  StorageTable *table = table_of(small);
+  *schedule = order_graph(small->graph, table, small->arena);
+  return place_parts(small->graph, table, schedule, small->arena);
+}
+
+static void name_output(SmallGraph *small, ValueId value) {
+  GraphOutput output = {.name = "out", .value = value, .denominator = NO_VALUE};
+  array_push(small->arena, &small->graph->outputs, output);
+}
+
+/* One node makes three values that are only there to be put side by side, along the inner axis. */
+static void parts_of_one_node(void **state) {
+  (void)state;
+  SmallGraph small = small_graph();
+  Graph *graph = small.graph;
+  ValueId x = small_input(&small, F32, SHAPE(4, 32)), values[3];
+  values[0] = BUILD(graph, tanh, x), values[1] = BUILD(graph, sin, values[0]), values[2] = BUILD(graph, cos, values[1]);
+  ValueId joined = build_concat(graph, 3, values, 1),
+          square = BUILD(graph, contract, joined, build_swap(graph, joined, 0, 1));
+  name_output(&small, square);
+  fuse_graph(graph, small.arena);
+  Schedule *schedule;
+  const StorageTable *table = table_with_parts(&small, &schedule);
+  const Storage *storage = storage_of(table, values[0]);
+  assert_int_equal(storage->bytes, 3 * 512);
+  for (int i = 0; i < 3; i++) {
+    const Layout *layout = &table->layouts[values[i]];
+    assert_ptr_equal(storage_of(table, values[i]), storage);
+    assert_int_equal(layout->view.offset, 32 * i);
+    assert_int_equal(layout->view.strides[0], 96);
+    assert_int_equal(layout->view.strides[1], 1);
+  }
+  assert_true(permitted(table, values[1], joined));
+  MemoryMap *map = plan_memory(graph, table, schedule, -1, 0, small.arena);
+  assert_int_equal(map->offsets[table->layouts[joined].storage], map->offsets[table->layouts[values[0]].storage]);
+  assert_null(check_memory(graph, table, schedule, map, small.arena));
+  small_graph_destroy(&small);
+}
+
+/* A product, seen turned and with an axis more, goes to its slice of a stack. */
+static void parts_behind_views(void **state) {
+  (void)state;
+  SmallGraph small = small_graph();
+  Graph *graph = small.graph;
+  ValueId x = small_input(&small, F32, SHAPE(8, 8)), product = BUILD(graph, contract, x, x);
+  ValueId stacked[] = {build_reshape(graph, x, SHAPE(8, 8, 1)),
+                       build_reshape(graph, build_swap(graph, product, 0, 1), SHAPE(8, 8, 1))};
+  ValueId turned[] = {build_reshape(graph, x, SHAPE(1, 8, 8)),
+                      build_reshape(graph, BUILD(graph, contract, x, x), SHAPE(1, 8, 8))};
+  ValueId apart = build_concat(graph, 2, stacked, 2), together = build_concat(graph, 2, turned, 0);
+  name_output(&small, BUILD(graph, tanh, apart));
+  name_output(&small, BUILD(graph, tanh, together));
+  Schedule *schedule;
+  const StorageTable *table = table_with_parts(&small, &schedule);
+  assert_false(permitted(table, product, apart)); /* every second element: no rows of a product */
+  assert_true(permitted(table, turned[1], together));
+  assert_int_equal(table->layouts[turned[1]].view.offset, 64);
+  small_graph_destroy(&small);
+}
+
+/* What others read too, what is named, what a kernel makes, what is repeated. */
+static void no_parts(void **state) {
+  (void)state;
+  SmallGraph small = small_graph();
+  Graph *graph = small.graph;
+  ValueId x = small_input(&small, F32, SHAPE(4, 32)), a = BUILD(graph, tanh, x), b = BUILD(graph, sin, x);
+  ValueId rows = BUILD(graph, softmax_rows, x), c = BUILD(graph, cos, x);
+  ValueId read_twice = build_concat(graph, 2, (ValueId[]){a, x}, 0),
+          of_kernel = build_concat(graph, 2, (ValueId[]){rows, x}, 0);
+  ValueId of_named = build_concat(graph, 2, (ValueId[]){b, x}, 0),
+          repeated = build_concat(graph, 2, (ValueId[]){c, c}, 0);
+  ValueId early = BUILD(graph, exp, x), wide = BUILD(graph, contract, build_swap(graph, x, 0, 1), x);
+  name_output(&small, BUILD(graph, contract, wide, wide));
+  ValueId joined = build_concat(graph, 2, (ValueId[]){early, x}, 0);
+  name_output(&small, b);
+  name_output(&small, BUILD(graph, square, a));
+  ValueId results[] = {read_twice, of_kernel, of_named, repeated, joined};
+  for (int i = 0; i < 5; i++) name_output(&small, BUILD(graph, abs, results[i]));
+  Schedule *schedule;
+  const StorageTable *table = table_with_parts(&small, &schedule);
+  assert_false(permitted(table, a, read_twice));
+  assert_false(permitted(table, rows, of_kernel));
+  assert_false(permitted(table, b, of_named));
+  assert_false(permitted(table, c, repeated));
+  assert_false(permitted(table, early, joined)); /* the output's bytes would be held while the others are made */
+  small_graph_destroy(&small);
+}
+
 /* Inserts a clone of node `original` before node `before` and lets that read the clone's result. */
 static ValueId insert_clone(SmallGraph *small, NodeId original, NodeId before) {
   Graph *graph = small->graph;
@@ -210,7 +300,8 @@ int main(void) {
       cmocka_unit_test(persistents_come_first),  cmocka_unit_test(views_share_bytes),
       cmocka_unit_test(classes_and_names),       cmocka_unit_test(inplace_permissions),
       cmocka_unit_test(recompute_blocks),        cmocka_unit_test(clones_change_nothing_else),
-      cmocka_unit_test(clones_keep_activations),
+      cmocka_unit_test(clones_keep_activations), cmocka_unit_test(parts_of_one_node),
+      cmocka_unit_test(parts_behind_views),      cmocka_unit_test(no_parts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
