@@ -5,6 +5,10 @@
 #     check.sh prepare BUILD FOLDER [small]   here: compiles programs, tests and reference results into FOLDER
 #     check.sh run FOLDER [REPORT.json]       there, or here: at most 8 minutes; the report is FOLDER/report.json
 #
+# The report is written anew after each check, so that a run which is stopped leaves what it found, with "complete": false.
+# Each step has a time limit of its own, and all together CHECK_SECONDS (default 450); what no time is left for is not checked
+# and does not pass. Preparing takes some minutes, the folder some 45 MiB.
+#
 # BUILD is a build tree with all targets. `small` makes models of a few thousand weights: for the emulated device, which
 # REPRISE_CUDA_PATH names in both parts, as the tests of this script do. ARCH is the GPU's (sm_90), default sm_90; the code
 # for it runs on later ones too, as PTX. The exit code is 0 when every check passed.
@@ -98,7 +102,7 @@ compile_budgets() {
   most=$(plan "$2" --strategy=none --json | sed -n 's/^ *"peak": *\([0-9]*\).*/\1/p' | head -n 1)
   least=$(plan "$2" --memory-budget=1KiB | sed -n 's/.*smallest budget with a plan: *\([0-9,]*\) B.*/\1/p' | tr -d ,)
   for percent in $3; do
-    compile "$1_$percent" gpt2.rp "$2" $((least + (most - least) / 100 * percent))
+    compile "$1_$percent" gpt2.rp "$2" $((least + (most - least) * percent / 100))
   done
 }
 
@@ -121,29 +125,56 @@ carry_libraries() {
 
 # ---- part two ----
 
+# write_report COMPLETE
+write_report() {
+  passed=true
+  [ ! -e failed ] || passed=false
+  printf '{"passed": %s, "complete": %s, "seconds": %d, "checks": [%s\n]}\n' $passed "$1" $(($(date +%s) - start)) \
+    "$(cat checks)" >report.part
+  mv report.part report.json
+  [ -z "$report" ] || cp report.json "$report"
+}
+
 # record NAME PASSED DETAIL: PASSED is true, false or null (not checked); DETAIL is JSON
 record() {
-  printf '%s\n  {"check": "%s", "passed": %s, "detail": %s}' "$separator" "$1" "$2" "$3" >>checks
-  separator=,
+  [ ! -s checks ] || printf ',' >>checks
+  printf '\n  {"check": "%s", "passed": %s, "at_second": %d, "detail": %s}' "$1" "$2" $(($(date +%s) - start)) "$3" >>checks
   echo "$1: $2 $3"
   [ "$2" != false ] || touch failed
+  write_report false
 }
 text() { printf '"%s"' "$(tr -d '\000-\037\\"' <"$1" | tail -c 400)"; }
 
-# cuBLAS 13 from a toolkit or from Python packages.
+# limited SECONDS COMMAND...: exit code 124 when the time, its own or that of all, is over; output in the file output
+limited() {
+  seconds=$1 left=$((deadline - $(date +%s)))
+  shift
+  : >output
+  [ "$seconds" -lt $left ] || seconds=$left
+  code=124
+  if [ "$seconds" -gt 0 ]; then
+    code=0
+    timeout -k 5 "$seconds" "$@" >output 2>&1 || code=$?
+  fi
+  [ $code -lt 124 ] || echo " stopped: no time left after $seconds seconds (exit code $code)" >>output
+  return $code
+}
+
+# cuBLAS 13 from a toolkit or from Python packages, the driver where it is not in the system's folders.
 find_libraries() {
   for place in /usr/local/cuda/lib64 $(python3 -c 'import sys; print(*sys.path)' 2>/dev/null); do
     for path in "$place" "$place/nvidia/cu13/lib" "$place/nvidia/cublas/lib"; do
       [ ! -e "$path/libcublas.so.13" ] || libraries=$libraries:$path
     done
   done
+  [ ! -e /usr/local/nvidia/lib64/libcuda.so.1 ] || libraries=$libraries:/usr/local/nvidia/lib64
   LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   export LD_LIBRARY_PATH
 }
 
 check_tests() {
   for test in operators forms training random_graphs; do
-    if REPRISE_TEST_PROGRAMS=$PWD/tests REPRISE_TEST_ARCH=$arch timeout 120 "tests/$test" operators.json >output 2>&1; then
+    if REPRISE_TEST_PROGRAMS=$PWD/tests REPRISE_TEST_ARCH=$arch limited 100 "tests/$test" operators.json; then
       record "tests.$test" true "\"$(grep -c ' OK ' output) tests\""
     else
       record "tests.$test" false "$(text output)"
@@ -155,7 +186,7 @@ check_models() {
   models | while IFS='|' read -r name file definitions data; do
     result=true
     # shellcheck disable=SC2086
-    timeout 60 "programs/$name" $data --steps 3 --dump-grads tensors --log log >output 2>&1 || result=false
+    limited 60 "programs/$name" $data --steps 3 --dump-grads tensors --log log </dev/null || result=false
     if [ $result = false ]; then
       record "model.$name" false "$(text output)"
       continue
@@ -165,56 +196,68 @@ check_models() {
     record "model.$name" $result "{\"losses\": \"$losses\", \"tensors\": \"$tensors\"}"
     rm -f tensors log
   done
-  separator=,
 }
 
+losses_of() { grep '"event":"step"' "$1" | sed 's/,"tokens.*//'; }
+
 check_budgets() {
-  timeout 60 programs/bitwise_keep_all --data "$1" --steps 3 --dump-grads first --save first_weights --log log >output 2>&1 || {
+  limited 60 programs/bitwise_keep_all --data "$1" --steps 3 --dump-grads first --save first_weights --log log || {
     record budgets false "$(text output)"
     return
   }
-  grep '"event":"step"' log | sed 's/,"tokens.*//' >first_losses
+  losses_of log >first_losses
   for percent in $bitwise_percents; do
     program=programs/bitwise_$percent
-    [ -e $program ] || continue
+    [ -e "$program" ] || continue
     result=true
-    timeout 60 $program --data "$1" --steps 3 --dump-grads tensors --save weights --log log >output 2>&1 || result=false
-    grep '"event":"step"' log | sed 's/,"tokens.*//' | cmp -s - first_losses || result=false
+    limited 60 "$program" --data "$1" --steps 3 --dump-grads tensors --save weights --log log || result=false
+    losses_of log | cmp -s - first_losses || result=false
     cmp -s tensors first && cmp -s weights first_weights || result=false
-    record "budgets.$percent" $result "{\"arena\": $(./check_tool field log start arena || echo 0)}"
+    if [ $result = true ]; then
+      record "budgets.$percent" true "{\"arena\": $(./check_tool field log start arena || echo 0)}"
+    else
+      record "budgets.$percent" false "$(text output)"
+    fi
     rm -f tensors weights log
   done
   rm -f first first_weights
 }
 
-# memory PROGRAM DATA: what the GPU has in use beside the program, by another process
+# in_use_during PROGRAM DATA: what the GPU has in use while the program trains, as another process sees it
+in_use_during() {
+  timeout -k 5 60 "$1" --data "$2" --steps 1000 --log log >/dev/null 2>&1 &
+  process=$! in_use=0
+  for _ in $(seq 150); do
+    sleep 0.3
+    kill -0 $process 2>/dev/null || break
+    grep -q '"event":"step"' log 2>/dev/null && in_use=$(./check_tool memory) && break
+  done
+  kill $process 2>/dev/null || true
+  wait $process 2>/dev/null || true
+  rm -f log
+}
+
+# check_memory PROGRAM DATA. cuBLAS need not use all of its workspace, so on a real device the high-water mark may lie below
+# the arena; on the emulated one it is equal. An emulated device is a process's own.
 check_memory() {
   before=$(./check_tool memory 2>output) || {
     record memory false "$(text output)"
     return
   }
-  "$1" --data "$2" --steps 1000 --log log >/dev/null 2>&1 &
-  process=$! during=0
-  for _ in $(seq 100); do
-    sleep 0.3
-    grep -q '"event":"step"' log 2>/dev/null && during=$(./check_tool memory) && break
-  done
-  kill $process 2>/dev/null || true
-  wait $process 2>/dev/null || true
-  rm -f log
-  timeout 100 "$1" --data "$2" --memory --log log >output 2>&1 || {
+  in_use_during "$@"
+  limited 100 "$1" --data "$2" --memory --log log || {
     record memory false "$(text output)"
     return
   }
   arena=$(./check_tool field log memory arena) high_water=$(./check_tool field log memory high_water)
   context=$(./check_tool field log memory device.context) blas=$(./check_tool field log memory device.libraries)
   emulated=$(./check_tool field log memory device.emulated)
-  used=$((during - before)) slack=$((64 << 20))
+  used=$((in_use - before)) slack=$((64 << 20))
   result=true
-  [ "$arena" = "$high_water" ] || result=false
-  # an emulated device is a process's own
-  if [ "$emulated" != true ]; then
-    [ $used -ge "$arena" ] && [ $used -le $((arena + context + blas + slack)) ] || result=false
+  if [ "$emulated" = true ]; then
+    [ "$arena" = "$high_water" ] || result=false
+  else
+    [ "$high_water" -le "$arena" ] && [ $used -ge "$arena" ] && [ $used -le $((arena + context + blas + slack)) ] || result=false
   fi
   record memory $result "{\"arena\": $arena, \"high_water\": $high_water, \"context\": $context, \"cublas\": $blas, \
 \"in_use_by_cuMemGetInfo\": $used, \"emulated\": $emulated}"
@@ -222,50 +265,52 @@ check_memory() {
 }
 
 check_times() {
-  read -r b t layers heads width vocabulary updates <timed
+  read -r b t _ _ _ _ updates <timed
   for program in keep_all $timed_percents; do
     [ -e "programs/timed_$program" ] || continue
-    if timeout 100 "programs/timed_$program" --data "$1" --steps "$updates" --log log >output 2>&1; then
-      grep '"event":"step"' log | sed 's/,"tokens.*//' >losses
-      [ $program != keep_all ] || cp losses first_losses
+    if limited 100 "programs/timed_$program" --data "$1" --steps "$updates" --log log; then
+      losses_of log >losses
+      [ "$program" != keep_all ] || cp losses first_losses
       result=true
       cmp -s losses first_losses || result=false
-      record "step_time.$program" $result "{\"milliseconds\": $(./check_tool step-time log $((b * t))), \
+      record "step_time.$program" $result "{\"milliseconds\": $(./check_tool step-time log $((b * t)) || echo null), \
 \"arena\": $(./check_tool field log start arena), \"device\": \"$(./check_tool field log start device)\"}"
     else
       record "step_time.$program" false "$(text output)"
     fi
     rm -f log
   done
-  if [ -z "${REPRISE_CUDA_PATH:-}" ] && python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
-    # shellcheck disable=SC2046
-    if timeout 150 python3 gpt2_torch.py $(cat timed) >torch.json 2>output; then
-      record step_time.torch null "$(cat torch.json)"
-    else
-      record step_time.torch null "$(text output)"
-    fi
-  else
+}
+
+# One JSON object a line: eager, then with torch.compile; the last line that is there counts.
+check_torch() {
+  if [ -n "${REPRISE_CUDA_PATH:-}" ] || ! limited 60 python3 -c 'import torch; assert torch.cuda.is_available()'; then
     record step_time.torch null '"PyTorch with a GPU is not there"'
+    return
   fi
+  # shellcheck disable=SC2046
+  limited 200 python3 gpt2_torch.py $(cat timed) || true
+  result=$(grep '^{.*}$' output | tail -n 1) || true
+  record step_time.torch null "${result:-$(text output)}"
 }
 
 run() {
-  report=${2:-}
+  report=${2:+$(cd "$(dirname "$2")" && pwd)/$(basename "$2")}
   cd "$1"
   [ -e timed ] || fail "$1 is not prepared"
-  libraries=$PWD/lib arch=${ARCH:-sm_90} separator= start=$(date +%s)
-  rm -f checks failed
+  start=$(date +%s)
+  libraries=$PWD/lib arch=${ARCH:-sm_90} deadline=$((start + ${CHECK_SECONDS:-450}))
+  rm -f checks failed report.json
   : >checks
+  write_report false
   find_libraries
   check_tests
   check_models
   check_budgets train_small.bin
   check_memory programs/timed_keep_all train_large.bin
   check_times train_large.bin
-  passed=true
-  [ ! -e failed ] || passed=false
-  printf '{"passed": %s, "seconds": %d, "checks": [%s\n]}\n' $passed $(($(date +%s) - start)) "$(cat checks)" >report.json
-  [ -z "$report" ] || cp report.json "$report"
+  check_torch
+  write_report true
   [ $passed = true ]
 }
 

@@ -7,6 +7,7 @@
  *   check_tool field LOG EVENT PATH             a number or text of the last such event; PATH: names with dots
  *   check_tool step-time LOG TOKENS             milliseconds per step, median of the second half of the steps
  *   check_tool memory                           bytes of the first GPU in use, by cuMemGetInfo
+ *   check_tool report FILE                      holds a report against its form; prints how many checks it has
  *
  * Comparisons print the difference and fail when it exceeds the tolerance. */
 #include <jansson.h>
@@ -172,6 +173,27 @@ static int print_step_time(const char *path, double tokens) {
   return used ? 0 : fail(path, "no steps");
 }
 
+/* Every check has a name, a time and a verdict. */
+static int check_report(const char *path) {
+  json_error_t error;
+  json_t *report = json_load_file(path, 0, &error);
+  if (!report) return fail(path, error.text);
+  const json_t *checks = json_object_get(report, "checks"), *check;
+  size_t i;
+  bool good = json_is_boolean(json_object_get(report, "passed")) &&
+              json_is_boolean(json_object_get(report, "complete")) &&
+              json_is_integer(json_object_get(report, "seconds")) && json_is_array(checks);
+  json_array_foreach(checks, i, check) {
+    const json_t *passed = json_object_get(check, "passed");
+    good = good && json_is_string(json_object_get(check, "check")) &&
+           (json_is_boolean(passed) || json_is_null(passed)) && json_is_integer(json_object_get(check, "at_second")) &&
+           json_object_get(check, "detail");
+  }
+  printf("%zu\n", json_array_size(checks));
+  json_decref(report);
+  return good ? 0 : fail(path, "not such a report");
+}
+
 /* ---- the device ---- */
 
 static int print_memory(void) {
@@ -200,6 +222,7 @@ int main(int argc, char **argv) {
   if (strcmp(verb, "field") == 0 && argc == 5) return print_field(argv[2], argv[3], argv[4]);
   if (strcmp(verb, "step-time") == 0 && argc == 4) return print_step_time(argv[2], atof(argv[3]));
   if (strcmp(verb, "memory") == 0 && argc == 2) return print_memory();
+  if (strcmp(verb, "report") == 0 && argc == 3) return check_report(argv[2]);
   fprintf(stderr, "see the head of tests/gpu/check_tool.c\n");
   return 2;
 }

@@ -1,5 +1,5 @@
-"""Milliseconds per micro-step of GPT-2 in PyTorch, eager and compiled, as JSON: what tests/gpu/check.sh sets the compiled
-program's time against. The same model (examples/gpt2.rp), f32 without TF32, 8 micro-steps to an update, clipping, AdamW.
+"""Milliseconds per micro-step of GPT-2 in PyTorch, eager and then with torch.compile, as a line of JSON after each: what
+tests/gpu/check.sh sets the compiled program's time against. The same model (examples/gpt2.rp), f32 without TF32, 8 micro-steps to an update, clipping, AdamW.
 
     gpt2_torch.py B T LAYERS HEADS WIDTH VOCABULARY [UPDATES]
 """
@@ -70,8 +70,11 @@ def main():
     model = GPT2(layers, heads, width, vocabulary).cuda()
     tokens = torch.randint(vocabulary, (b, t), device="cuda")
     result = {"torch": torch.__version__, "eager_ms": measure(model, tokens, tokens, updates)}
-    result["peak_bytes"] = torch.cuda.max_memory_allocated()
+    result["eager_peak_bytes"] = torch.cuda.max_memory_allocated()
+    print(json.dumps(result), flush=True)
+    torch.cuda.reset_peak_memory_stats()
     result["compile_ms"] = measure(torch.compile(model), tokens, tokens, updates)
+    result["compile_peak_bytes"] = torch.cuda.max_memory_allocated()
     print(json.dumps(result))
 
 
