@@ -64,6 +64,17 @@ static ValueId settle(Differentiation *d, ValueId value) {
   return adjoint->total;
 }
 
+/* A gradient is called after what it is of, for the reports: grad.logits, and in module fc1 grad.weight. */
+static void name_gradient(Graph *graph, ValueId of, ValueId gradient) {
+  const char *name = graph_value(graph, of)->name;
+  Value *value = gradient == NO_VALUE ? NULL : graph_value(graph, gradient);
+  if (!name || !value || value->name || value->kind != VALUE_RESULT) return;
+  const char *module = graph_node(graph, value->producer)->module;
+  size_t length = strlen(module);
+  if (length && string_starts(name, module) && name[length] == '.') name += length + 1;
+  value->name = memory_format(graph->module->arena, "grad.%s", name);
+}
+
 static void set_place(Graph *graph, const Node *node) {
   graph->location = node->location;
   graph->module_path = node->module;
@@ -77,6 +88,7 @@ static void differentiate_node(Differentiation *d, NodeId id) {
   set_place(graph, &node);
   for (int i = 0; i < node.output_count; i++) {
     gradients[i] = settle(d, node.outputs[i]);
+    name_gradient(graph, node.outputs[i], gradients[i]);
     any = any || gradients[i] != NO_VALUE;
   }
   if (!any) return;
@@ -135,7 +147,7 @@ static void build_backward(Differentiation *d) {
   graph->location = graph->loss.location;
   d->adjoint[graph->loss.value].total = seed_gradient(graph);
   for (int64_t id = forward_nodes - 1; id >= 0; id--) differentiate_node(d, (NodeId)id);
-  for (int64_t i = 0; i < forward_values; i++) settle(d, (ValueId)i);
+  for (int64_t i = 0; i < forward_values; i++) name_gradient(graph, (ValueId)i, settle(d, (ValueId)i));
   record_gradients(d);
 }
 

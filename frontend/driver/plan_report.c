@@ -16,7 +16,7 @@ static double percent(double part, double whole) { return whole > 0 ? 100 * part
 
 /* ---- a plan ---- */
 
-enum { BAR_WIDTH = 56, LONGEST_NAME = 24 };
+enum { BAR_WIDTH = 56, LONGEST_NAME = 24, LONGEST_PLACE = 44 };
 
 /* Anatomy letters and their colours (256-colour terminals), in the order of the bar. */
 static const struct {
@@ -83,12 +83,37 @@ static void print_shadow_price(const Page *page, const ShadowPrice *price) {
   fprintf(page->file, "  %-12s %s; %s (%s)\n", "1 % memory", more, less, format_bytes(page->arena, price->step));
 }
 
+/* The node that runs at a plan's peak, -1 where no step needs more than what is persistent. */
+static int32_t peak_node(const Replay *replay, const Plan *plan) {
+  return replay->peak_step < 0 ? -1 : plan->steps.items[replay->peak_step].target;
+}
+
+/* "backward, model.rp:5:14". */
+static const char *peak_place(MemoryArena *arena, const PlanGraph *graph, int32_t node) {
+  const char *source = graph->nodes.items[node].source;
+  const char *phase = phase_name(picture_phase(graph, node));
+  return source && *source ? memory_format(arena, "%s, %s", phase, source)
+                           : memory_format(arena, "%s, %s", phase, graph->nodes.items[node].id);
+}
+
+static void print_peak_place(const Page *page, const PlanView *view) {
+  MemoryArena *arena = page->arena;
+  const Plan *plan = view->answer.plan;
+  int32_t node = peak_node(replay_plan(arena, view->graph, plan), plan),
+          all = peak_node(replay_plan(arena, view->graph, view->keep_all), view->keep_all);
+  if (node < 0 || all < 0) return;
+  const char *other = phase_name(picture_phase(view->graph, all));
+  print_pair(page, "peak phase", shorten_text(arena, peak_place(arena, view->graph, node), LONGEST_PLACE),
+             memory_format(arena, "all kept: %s", other));
+}
+
 static void print_figures(const Page *page, const PlanView *view, const ShadowPrice *price) {
   MemoryArena *arena = page->arena;
   const Plan *plan = view->answer.plan;
   if (page->picture->recomputed_count) print_recomputed(page);
   print_pair(page, "live peak", format_bytes_exact(arena, plan->peak),
              memory_format(arena, "all kept: %s", format_bytes_exact(arena, view->keep_all->peak)));
+  print_peak_place(page, view);
   if (view->arena_bytes >= 0)
     print_pair(page, "arena", format_bytes_exact(arena, view->arena_bytes),
                memory_format(arena, "%.4f of the live peak%s", (double)view->arena_bytes / (double)plan->peak,
@@ -231,6 +256,14 @@ static json_t *anatomy_json(const int64_t *anatomy) {
   return object;
 }
 
+static json_t *peak_json(MemoryArena *arena, const PlanGraph *graph, const Plan *plan) {
+  int32_t node = peak_node(replay_plan(arena, graph, plan), plan);
+  if (node < 0) return json_null();
+  const PlanNode *at = &graph->nodes.items[node];
+  return json_pack("{s:s, s:s, s:s}", "node", at->id, "phase", phase_name(picture_phase(graph, node)), "source",
+                   at->source ? at->source : "");
+}
+
 static void add_sources(const PlanGraph *graph, json_t *root) {
   size_t index;
   json_t *decision;
@@ -251,6 +284,7 @@ char *plan_report_json(MemoryArena *arena, const PlanView *view, const ShadowPri
   json_object_set_new(root, "keep_all",
                       json_pack("{s:I, s:f, s:o}", "peak", (json_int_t)view->keep_all->peak, "cost",
                                 view->keep_all->cost, "anatomy", anatomy_json(view->keep_all->anatomy)));
+  json_object_set_new(root, "peak_at", peak_json(arena, view->graph, view->answer.plan));
   if (view->answer.note) json_object_set_new(root, "note", json_string(view->answer.note));
   if (price)
     json_object_set_new(root, "shadow_price",
@@ -327,6 +361,8 @@ void print_infeasible(FILE *file, MemoryArena *arena, const PlanView *view) {
   if (view->answer.largest_impossible >= 0)
     fprintf(file, "  proven impossible up to:     %s\n", format_bytes_exact(arena, view->answer.largest_impossible));
   if (view->answer.note) fprintf(file, "  note: %s\n", view->answer.note);
+  int32_t node = peak_node(replay, smallest);
+  if (node >= 0) fprintf(file, "  peak phase:                  %s\n", peak_place(arena, view->graph, node));
   print_anatomy(file, arena, replay->anatomy, NULL);
   print_largest(file, arena, view->graph, replay);
   print_kept(file, arena, view->graph);

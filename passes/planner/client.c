@@ -276,8 +276,27 @@ static const char *describe_failure(Client *client, int status) {
   return NULL;
 }
 
-/* Without a plan from the planner: the cheapest of the simple strategies that fits. */
+/* The plan that was handed in, when it holds this budget, with figures of its replay: what it claims may be of other
+ * costs. */
+static void take_incumbent(Client *client) {
+  const PlanGraph *graph = client->graph;
+  int32_t storage;
+  if (!client->request->incumbent) return;
+  Plan *plan = NEW(client->arena, Plan);
+  *plan = (Plan){.scope = PLAN_SCOPE_ANY, .base_cost = graph->base_cost, .lower_bound = graph->base_cost};
+  plan->steps = client->request->incumbent->steps;
+  const Replay *replay = replay_plan(client->arena, graph, plan);
+  plan->peak = replay->peak;
+  plan->cost = replay->cost;
+  memcpy(plan->anatomy, replay->anatomy, sizeof plan->anatomy);
+  bool good = !replay->faults.count && plan->peak <= client->request->budget &&
+              plan_obeys_decisions(client->arena, graph, plan, &storage);
+  if (good) client->answer.plan = plan;
+}
+
+/* Without a plan from the planner: the one handed in, or the cheapest of the simple strategies that fits. */
 static void fall_back(Client *client) {
+  take_incumbent(client);
   for (int s = PLAN_STRATEGY_NONE; s < PLAN_STRATEGY_COUNT; s++) {
     const char *error;
     bool usage;
@@ -309,8 +328,9 @@ static void conclude(Client *client, int status) {
   if (!answer->plan && !infeasible) {
     fall_back(client);
     if (answer->plan && answer->note)
-      answer->note =
-          memory_format(client->arena, "%s; the plan is that of the strategy %s", answer->note, answer->plan->strategy);
+      answer->note = memory_format(client->arena, "%s; the plan is %s%s", answer->note,
+                                   answer->plan->strategy ? "that of the strategy " : "the one that was handed in",
+                                   answer->plan->strategy ? answer->plan->strategy : "");
   } else if (answer->plan && answer->note) {
     answer->note = memory_format(client->arena, "%s; the plan is the best that it had found", answer->note);
   }

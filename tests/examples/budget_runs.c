@@ -237,14 +237,24 @@ void check_memory_and_clones(const BudgetRuns *runs, const char *const *words) {
   }
 }
 
-int64_t times_run(const json_t *plan, const char *storage) {
+static const json_t *decision_on(const json_t *plan, const char *storage) {
   size_t i;
   json_t *decision;
-  json_array_foreach(json_object_get(plan, "decisions"), i,
-                     decision) if (string_equal(json_string_value(json_object_get(decision, "storage")),
-                                                storage)) return json_integer_value(json_object_get(decision, "runs"));
-  return 0;
+  json_array_foreach(
+      json_object_get(plan, "decisions"), i,
+      decision) if (string_equal(json_string_value(json_object_get(decision, "storage")), storage)) return decision;
+  return NULL;
 }
+
+int64_t times_run(const json_t *plan, const char *storage) {
+  return json_integer_value(json_object_get(decision_on(plan, storage), "runs"));
+}
+
+static bool says_keep(const json_t *decision) {
+  return decision && string_equal(json_string_value(json_object_get(decision, "decision")), "keep");
+}
+
+bool is_kept(const json_t *plan, const char *storage) { return says_keep(decision_on(plan, storage)); }
 
 int64_t kept_bytes(const json_t *plan) {
   size_t i;

@@ -46,8 +46,10 @@ void compare_interpreted(const BudgetRuns *runs, int64_t steps,
 /* live_peak <= arena = high_water <= budget, live_peak = the plan's peak; executed clones = planned clones. */
 void check_memory_and_clones(const BudgetRuns *runs, const char *const *words);
 
-/* How often the node that makes a storage runs in a plan, by the plan's decisions; 0 when they do not name it. */
+/* How often the node that makes a storage runs in a plan, and whether the storage is there from its first making to its
+ * last use, by the plan's decisions; 0 and false when they do not name it. */
 int64_t times_run(const json_t *plan, const char *storage);
+bool is_kept(const json_t *plan, const char *storage);
 /* Bytes of what a plan keeps for the backward pass, by its decisions. */
 int64_t kept_bytes(const json_t *plan);
 
