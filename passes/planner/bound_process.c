@@ -2,17 +2,40 @@
 #include "passes/planner/bound_process.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum {
+  MOST_ROUNDS = 3,      /* bounds that may use up their work */
+  BRANCH_SIZE = 600000, /* branch-and-bound nodes x phases x forward nodes */
+  FEWEST_NODES = 100
+};
+static const double LEAST_RISE = 1e-5;
+
+static int64_t most_nodes(const PlanGraph *graph, int64_t limit, int32_t phases) {
+  int64_t nodes = BRANCH_SIZE / ((int64_t)phases * graph->first_stage + 1);
+  if (nodes < FEWEST_NODES) nodes = FEWEST_NODES;
+  return nodes < limit ? nodes : limit;
+}
+
+/* Ends when the bound has reached the target, has not risen twice in a row, or the work is done. */
 static void compute(const PlanGraph *graph, BoundOptions options, const int32_t *phases, int32_t count, int results) {
-  for (int32_t i = 0; i < count; i++) {
+  double best = graph->base_cost;
+  int64_t limit = options.nodes, each = options.work, left = MOST_ROUNDS * each;
+  for (int32_t i = 0, idle = 0; i < count && idle < 2 && left > 0 && best < options.target; i++) {
     MemoryArena *arena = memory_arena_create();
+    int64_t work;
     options.phases = phases[i];
-    double bound = bound_cost(arena, graph, &options);
+    options.nodes = most_nodes(graph, limit, phases[i]);
+    options.work = left < each ? left : each;
+    double bound = bound_cost(arena, graph, &options, &work);
     memory_arena_destroy(arena);
     if (write(results, &bound, sizeof bound) != sizeof bound) return;
+    idle = bound > best * (1 + LEAST_RISE) ? 0 : idle + (i > 1);
+    best = fmax(best, bound);
+    left -= work;
   }
 }
 

@@ -9,6 +9,8 @@
 
 #include "passes/planner/mip.h"
 
+enum { MANY_COLUMNS = 4000 };
+
 typedef struct Session {
   Mip *mip;
   const MipLimits *limits;
@@ -16,6 +18,7 @@ typedef struct Session {
   glp_prob *problem;
   double *values;
   double bound;
+  int64_t nodes; /* for which cuts were sought */
   bool stopped;
 } Session;
 
@@ -76,13 +79,19 @@ static void note_bound(Session *session, glp_tree *tree) {
   if (best) session->bound = fmax(session->bound, glp_ios_node_bound(tree, best));
 }
 
+/* Work done so far: simplex iterations and, for branching and cuts, what each node costs. */
+static int64_t work_done(const Session *session) {
+  int64_t iterations = glp_get_it_cnt(session->problem);
+  return iterations * (3 * session->mip->rows.count + 1000) + session->nodes * 10 * session->mip->entries.count;
+}
+
 static void on_event(glp_tree *tree, void *info) {
   Session *session = info;
   int active, current, total;
   glp_ios_tree_size(tree, &active, &current, &total);
   note_bound(session, tree);
-  int64_t iterations = glp_get_it_cnt(session->problem);
-  bool over = total > session->limits->nodes || iterations * session->mip->rows.count > session->limits->work ||
+  if (glp_ios_reason(tree) == GLP_ICUTGEN) session->nodes++;
+  bool over = total > session->limits->nodes || work_done(session) > session->limits->work ||
               session->bound >= session->limits->cutoff;
   if (over || (session->events->stop && session->events->stop(session->events->context))) {
     session->stopped = true;
@@ -99,7 +108,7 @@ static int solve_root(Session *session) {
   settings.msg_lev = GLP_MSG_OFF;
   settings.meth = GLP_DUALP;
   settings.r_test = GLP_RT_FLIP;
-  int64_t most = session->limits->work / (session->mip->rows.count + 1) + 1;
+  int64_t most = session->limits->work / (3 * session->mip->rows.count + 1000) + 1;
   settings.it_lim = most < INT32_MAX ? (int)most : INT32_MAX;
   glp_scale_prob(session->problem, GLP_SF_GM | GLP_SF_EQ | GLP_SF_2N);
   glp_adv_basis(session->problem, 0);
@@ -115,6 +124,9 @@ static int branch(Session *session) {
   glp_iocp settings;
   glp_init_iocp(&settings);
   settings.msg_lev = GLP_MSG_OFF;
+  /* Driebeck and Tomlin's rule looks at a row of the tableau for every fractional column: too slow on large programs.
+   */
+  if (session->mip->columns.count > MANY_COLUMNS) settings.br_tech = GLP_BR_MFV;
   settings.mip_gap = session->limits->gap;
   settings.mir_cuts = GLP_ON;
   settings.cov_cuts = GLP_ON;
@@ -127,7 +139,10 @@ static int branch(Session *session) {
 static MipStatus run(Session *session) {
   load_problem(session);
   int fault = solve_root(session);
-  if (fault == GLP_EITLIM) return MIP_LIMIT;
+  if (fault == GLP_EITLIM) { /* the dual simplex has climbed to a bound all the same */
+    if (glp_get_dual_stat(session->problem) == GLP_FEAS) session->bound = glp_get_obj_val(session->problem);
+    return MIP_LIMIT;
+  }
   if (fault) return MIP_FAILED;
   int relaxed = glp_get_status(session->problem);
   if (relaxed == GLP_NOFEAS) return MIP_INFEASIBLE;
@@ -157,12 +172,13 @@ MipResult mip_solve(Mip *mip, const MipLimits *limits, const MipEvents *events) 
   glp_term_out(GLP_OFF);
   if (setjmp(broken)) {
     glp_free_env();
-    return (MipResult){.status = MIP_FAILED, .bound = -HUGE_VAL};
+    return (MipResult){.status = MIP_FAILED, .bound = -HUGE_VAL, .work = limits->work};
   }
   glp_error_hook(on_error, NULL);
   session->problem = glp_create_prob();
   result->status = run(session);
   result->bound = session->bound;
+  result->work = work_done(session);
   if (result->status == MIP_OPTIMAL) {
     double objective = glp_mip_obj_val(session->problem);
     result->bound = fmin(objective, fmax(session->bound, objective - limits->gap * fabs(objective)));

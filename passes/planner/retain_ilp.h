@@ -13,7 +13,7 @@ typedef struct RetainIlpOptions {
   int64_t budget;
   int32_t window; /* grid points before its demand at which a storage may be recomputed */
   int64_t nodes;  /* branch-and-bound nodes */
-  int64_t work;   /* simplex iterations x rows */
+  int64_t work;   /* as in mip.h */
   double gap;     /* of the program itself */
   double cutoff;  /* solutions of this cost or more are of no use */
 } RetainIlpOptions;

@@ -11,18 +11,21 @@
 #include "passes/planner/retain_ilp.h"
 #include "passes/planner/strategies.h"
 
-/* Work limits, chosen so that every instance of docs/checkpointing.md ends in about ten seconds on two cores. */
+/* Work limits. A unit of work is some thirty nanoseconds. */
 enum {
   EXACT_STATES = 200000,  /* states of the exact search */
-  SEARCH_WORK = 30000000, /* nodes x moves of one round of local search */
-  SEARCH_ROUNDS = 8,
-  BISECTIONS = 12,       /* of the budget, when the smallest one is sought */
-  ILP_WINDOW = 20,       /* grid points */
-  ILP_NODES = 2000,      /* branch-and-bound nodes by default */
-  ILP_WORK = 10000000,   /* rows x simplex iterations */
-  BOUND_WORK = 20000000, /* the same for each lower bound */
-  BOUND_SIZE = 4000,     /* phases x forward nodes of the sharper lower bounds */
-  HUGE_GRAPH = 10000     /* nodes: neither programs nor nested recomputation, whose set-up is quadratic */
+  SEARCH_WORK = 30000000, /* nodes x moves of a round of local search, at most */
+  SEARCH_MOVES = 400,     /* moves per node of a round, at most */
+  SEARCH_ROUNDS = 9,
+  BISECTIONS = 12,        /* of the budget, when the smallest one is sought */
+  ILP_WINDOW = 20,        /* grid points, at most */
+  ILP_SIZE = 9000,        /* grid points x forward nodes: the window of large graphs is smaller */
+  ILP_NODES = 2000,       /* branch-and-bound nodes by default */
+  ILP_WORK = 250000000,   /* of the integer program (mip.h) */
+  BOUND_NODES = 2000,     /* branch-and-bound nodes of a lower bound, at most */
+  BOUND_WORK = 100000000, /* of a lower bound */
+  BOUND_SIZE = 9000,      /* phases x forward nodes of the sharper lower bounds */
+  HUGE_GRAPH = 10000      /* nodes: neither programs nor nested recomputation, whose set-up is quadratic */
 };
 
 /* A gap that no longer matters: a hundredth of a per cent of the step. */
@@ -170,6 +173,8 @@ static void try_ilp(Solver *solver) {
   MemoryArena *scratch = memory_arena_create();
   const SolveOptions *options = solver->options;
   RetainIlpOptions ilp = {.budget = options->budget, .window = ILP_WINDOW, .gap = 1e-4, .work = ILP_WORK};
+  int32_t fitting = ILP_SIZE / (solver->graph->first_stage + 1);
+  if (fitting < ILP_WINDOW) ilp.window = fitting > 4 ? fitting : 4;
   ilp.nodes = options->node_limit ? options->node_limit : ILP_NODES;
   ilp.cutoff = solver->result.best ? solver->result.best->cost : HUGE_VAL;
   RetainIlpEvents events = {.context = solver, .found = offer, .stop = should_stop};
@@ -178,54 +183,73 @@ static void try_ilp(Solver *solver) {
   memory_arena_destroy(scratch);
 }
 
+static double best_cost(const Solver *solver) { return solver->result.best ? solver->result.best->cost : HUGE_VAL; }
+
 /* The phase bounds in ascending sharpness; large graphs get fewer phases. */
 static void start_bounds(Solver *solver) {
-  static const int32_t phases[] = {1, 8, 24};
+  static const int32_t phases[] = {1, 4, 8, 16, 24, 32};
   if (is_huge(solver)) return;
   int32_t count = 1;
-  while (count < 3 && (int64_t)phases[count] * solver->graph->first_stage <= BOUND_SIZE) count++;
-  BoundOptions options = {.budget = solver->options->budget, .nodes = ILP_NODES, .work = BOUND_WORK};
-  options.target = HUGE_VAL;
+  while (count < 6 && (int64_t)phases[count] * solver->graph->first_stage <= BOUND_SIZE) count++;
+  BoundOptions options = {.budget = solver->options->budget, .nodes = BOUND_NODES, .work = BOUND_WORK};
+  options.target = best_cost(solver);
   solver->bounds = bound_process_start(solver->graph, &options, phases, count);
 }
 
-static void take_bound(Solver *solver) {
+/* False when there is no further bound. */
+static bool take_bound(Solver *solver) {
   double bound;
-  if (should_stop(solver) || !bound_process_next(&solver->bounds, &bound)) return;
+  if (should_stop(solver) || !bound_process_next(&solver->bounds, &bound)) return false;
   if (bound == HUGE_VAL && !solver->result.best) solver->result.proven_infeasible = true;
   if (bound < HUGE_VAL) raise_bound(solver, bound);
+  return true;
 }
 
-static void try_search(Solver *solver, int64_t budget, uint64_t seed, double heat) {
+/* Moves of a whole round. */
+static int64_t round_moves(const Solver *solver) {
+  int64_t nodes = solver->graph->nodes.count, most = SEARCH_WORK / (nodes + 100);
+  return SEARCH_MOVES * nodes < most ? SEARCH_MOVES * nodes : most;
+}
+
+static void try_search(Solver *solver, int64_t budget, uint64_t seed, double heat, int64_t moves) {
   MemoryArena *scratch = memory_arena_create();
-  LocalSearchOptions options = {.budget = budget, .seed = seed, .heat = heat};
-  options.iterations = SEARCH_WORK / (solver->graph->nodes.count + 100);
+  LocalSearchOptions options = {.budget = budget, .seed = seed, .heat = heat, .iterations = moves};
   LocalSearchEvents events = {.context = solver, .found = offer, .stop = should_stop};
   RunList lowest = local_search(scratch, solver->graph, solver->runs, &options, &events);
   if (!solver->result.best) offer(solver, lowest);
   memory_arena_destroy(scratch);
 }
 
-static double best_cost(const Solver *solver) { return solver->result.best ? solver->result.best->cost : HUGE_VAL; }
+/* Rounds without a better plan before the search gives up: fewer the less there is to win. */
+static int patience(const Solver *solver) {
+  double gap = gap_of(solver);
+  return gap < 1e-3 ? 1 : gap < 1e-2 ? 2 : 3;
+}
 
-/* Rounds of local search from the best plan, the integer program after the second; ends when three rounds in a row
- * bring nothing. */
-static void improve(Solver *solver) {
+/* A short round of local search, then whole ones from the best plan, with the integer program after the second. */
+static void search_rounds(Solver *solver) {
   static const double heats[] = {1.0, 0.5, 2.0, 1.0, 0.3};
   int idle = 0;
-  start_bounds(solver);
+  for (uint64_t round = 1; round <= SEARCH_ROUNDS && !done(solver); round++) {
+    double before = best_cost(solver);
+    say(solver, "local search");
+    try_search(solver, solver->options->budget, round, heats[round % 5],
+               round == 1 ? round_moves(solver) / 4 : round_moves(solver));
+    if (round == 1) start_bounds(solver);
+    if (!done(solver)) take_bound(solver);
+    if (round == 2 && !done(solver) && !is_huge(solver) && gap_of(solver) > worthwhile_gap) try_ilp(solver);
+    if (solver->result.proven_infeasible) break;
+    idle = best_cost(solver) < before || !solver->result.best ? 0 : idle + (round > 1);
+    if (idle >= patience(solver)) break;
+  }
+  while (!done(solver) && take_bound(solver)) continue;
+  bound_process_end(&solver->bounds);
+}
+
+static void improve(Solver *solver) {
   say(solver, "nested recomputation");
   try_nested(solver, solver->options->budget);
-  say(solver, "local search");
-  for (uint64_t round = 1; round <= SEARCH_ROUNDS && idle < 3 && !done(solver); round++) {
-    double before = best_cost(solver);
-    try_search(solver, solver->options->budget, round, heats[round % 5]);
-    if (round == 2 && !done(solver) && !is_huge(solver) && gap_of(solver) > worthwhile_gap) try_ilp(solver);
-    if (round == 1 || round == 2 || round == 4) take_bound(solver);
-    if (solver->result.proven_infeasible) break;
-    idle = best_cost(solver) < before || !solver->result.best ? 0 : idle + 1;
-  }
-  bound_process_end(&solver->bounds);
+  search_rounds(solver);
 }
 
 /* ---- the answer ---- */
@@ -253,7 +277,7 @@ static void find_smallest(Solver *solver) {
       low = middle;
   }
   for (uint64_t seed = 1; seed <= 3 && solver->peak > result->largest_impossible + 1 && !should_stop(solver); seed++)
-    try_search(solver, result->largest_impossible + 1, seed, 0.5);
+    try_search(solver, result->largest_impossible + 1, seed, 0.5, round_moves(solver));
 }
 
 static void finish_infeasible(Solver *solver) {
