@@ -107,6 +107,8 @@ void cuda_body_arguments(const BodyText *body, Text *arguments);
 typedef struct CudaLaunch {
   int64_t grid, block_x, block_y;
 } CudaLaunch;
+/* Of a node that a hand-made kernel computes. */
+CudaLaunch cuda_kernel_launch(const Graph *graph, const Node *node);
 /* The kernel with these parameters and body, defined unless there is an equal one. */
 const char *cuda_kernel(GraphEmission *graph, const Node *node, const char *stem, const char *parameters,
                         const char *body);

@@ -42,14 +42,21 @@ static void append_operands(const GraphEmission *graph, const Node *node, Text *
   }
 }
 
+CudaLaunch cuda_kernel_launch(const Graph *graph, const Node *node) {
+  const OpInfo *info = op_info(node->op);
+  KernelArguments arguments = {0};
+  RpLaunch launch;
+  info->arguments(graph, node, &arguments);
+  if (!rp_kernel_launch(info->name, arguments.extents, &launch)) die("no launch for kernel %s", info->name);
+  return (CudaLaunch){launch.grid, launch.block, 1};
+}
+
 void emit_cuda_kernel(GraphEmission *graph, NodeId id, Text *steps) {
   const Graph *ir = graph->compiled->graph;
   const Node *node = graph_node(ir, id);
   const OpInfo *info = op_info(node->op);
   KernelArguments arguments = {0};
-  RpLaunch launch;
   info->arguments(ir, node, &arguments);
-  if (!rp_kernel_launch(info->name, arguments.extents, &launch)) die("no launch for kernel %s", info->name);
   Text call = {.arena = graph->emission->arena};
   append_operands(graph, node, &call);
   for (int i = 0; i < arguments.count; i++) text_append(&call, ", RP_I64(%" PRId64 ")", arguments.extents[i]);
@@ -59,5 +66,5 @@ void emit_cuda_kernel(GraphEmission *graph, NodeId id, Text *steps) {
   const char *name = memory_format(call.arena, "rp_%s", info->name);
   string_map_set(&graph->emission->headers, info->name, 1);
   cuda_kernel_known(graph, node, name);
-  cuda_launch(steps, name, (CudaLaunch){launch.grid, launch.block, 1}, text_bytes(&call));
+  cuda_launch(steps, name, cuda_kernel_launch(ir, node), text_bytes(&call));
 }

@@ -161,6 +161,19 @@ const Target target_cuda = {.name = "cuda",
                             .holds = cuda_holds,
                             .emit_node = emit_cuda_node};
 
+/* A grid has at most 2^31 - 1 blocks, and hand-made kernels a block for each row. */
+static bool grids_fit(const Graph *graph) {
+  int errors = diag_error_count();
+  for (int64_t id = 0; graph && id < graph->nodes.count; id++) {
+    const Node *node = &graph->nodes.items[id];
+    int64_t blocks = op_kind(node->op) == KIND_KERNEL ? cuda_kernel_launch(graph, node).grid : 0;
+    if (blocks > INT32_MAX)
+      diag_error(node->location, "target '%s' computes at most %d rows in '%s', found %" PRId64, target_cuda.name,
+                 INT32_MAX, op_info(node->op)->name, blocks);
+  }
+  return diag_error_count() == errors;
+}
+
 /* ---- device source ---- */
 
 static const char *file_name(const char *path) {
@@ -197,6 +210,7 @@ CudaProgram *emit_cuda_device(const Compilation *compilation, const CodegenOptio
   program->cuda.indices.arena = arena;
   bool supported = emission_supports(emission, compilation->train.graph);
   if (!emission_supports(emission, compilation->evaluation.graph) || !supported) return NULL;
+  if (!grids_fit(compilation->train.graph) || !grids_fit(compilation->evaluation.graph)) return NULL;
   find_phases(compilation, program->phases);
   emission_steps(emission, program->phases, 2, &program->steps);
   emission_steps(emission, program->phases + 2, 1, &program->steps);

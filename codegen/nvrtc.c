@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "codegen/cuda.h"
@@ -75,8 +76,18 @@ static void *open_library(MemoryArena *arena) {
   return handle;
 }
 
+static bool check_named_folder(Compiler *c) {
+  const char *folder = getenv("REPRISE_CUDA_PATH");
+  struct stat facts;
+  if (!folder || !*folder || (stat(folder, &facts) == 0 && S_ISDIR(facts.st_mode))) return true;
+  return fail(
+      c, EXIT_DEVICE,
+      memory_format(c->arena, "REPRISE_CUDA_PATH is to name a folder with CUDA libraries; '%s' is none", folder));
+}
+
 static bool load_library(Compiler *c) {
   Nvrtc *nvrtc = &c->nvrtc;
+  if (!check_named_folder(c)) return false;
   nvrtc->handle = open_library(c->arena);
   if (!nvrtc->handle && named_library(c->arena))
     return fail(c, EXIT_DEVICE, memory_format(c->arena, "cannot load NVRTC: %s", dlerror()));

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void *open_library(const char *name) {
@@ -57,9 +58,17 @@ static bool load_cublas(CudaLibraries *libraries, RpStatus *status) {
   return true;
 }
 
+static bool check_named_folder(RpStatus *status) {
+  const char *folder = getenv("REPRISE_CUDA_PATH");
+  struct stat facts;
+  if (!folder || !*folder || (stat(folder, &facts) == 0 && S_ISDIR(facts.st_mode))) return true;
+  return rp_fail(status, RP_NO_DEVICE, "REPRISE_CUDA_PATH is to name a folder with CUDA libraries; '%s' is none",
+                 folder);
+}
+
 bool rp_cuda_load(CudaLibraries *libraries, bool cublas, RpStatus *status) {
   *libraries = (CudaLibraries){0};
-  return load_driver(libraries, status) && (!cublas || load_cublas(libraries, status));
+  return check_named_folder(status) && load_driver(libraries, status) && (!cublas || load_cublas(libraries, status));
 }
 
 void rp_cuda_unload(CudaLibraries *libraries) {

@@ -119,6 +119,8 @@ static void test_broken_driver(void **state) {
   assert_int_equal(run("REPRISE_CUDA_PATH=broken %s --save never", DEVICE), 7);
   assert_contains("err",
                   "needs an NVIDIA GPU and its driver (version 580 or later): cannot load libcuda.so.1: broken/");
+  assert_int_equal(run("REPRISE_CUDA_PATH=broken/libcuda.so.1 %s --save never", DEVICE), 7);
+  assert_contains("err", "REPRISE_CUDA_PATH is to name a folder with CUDA libraries; 'broken/libcuda.so.1' is none");
   assert_int_equal(run("REPRISE_EMULATOR_MEMORY=1000 %s --save never", DEVICE), 7);
   assert_contains("err", "CUDA cannot open a context: out of memory");
   assert_null(read_whole("never", NULL));

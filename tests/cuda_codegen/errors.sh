@@ -35,11 +35,19 @@ expect 'architecture of the host' 2 'goes with --target=cuda' --arch=sm_90
 expect 'tf32 on the host' 2 'goes with --target=cuda' --tf32
 expect 'kernels of the host' 2 'goes with --target=cuda' --emit=cu
 
-export REPRISE_CUDA_PATH=$folder/broken
+export REPRISE_CUDA_PATH=/dev/null
+expect 'no folder' 7 "is to name a folder with CUDA libraries; '/dev/null' is none" --target=cuda
+export REPRISE_CUDA_PATH="$folder/none"
+expect 'folder that is not there' 7 "folder with CUDA libraries; '.*/none' is none" --target=cuda
+mkdir other
+cp "$(ldd "$reprise" | awk '/libjansson/{print $3}')" other/libnvrtc.so.13
+export REPRISE_CUDA_PATH="$folder/other"
+expect 'another library' 7 'libnvrtc.so.13 lacks nvrtcVersion' --target=cuda
+export REPRISE_CUDA_PATH="$folder/broken"
 expect 'broken NVRTC' 7 'cannot load NVRTC: .*broken/libnvrtc.so.13' --target=cuda
 expect 'source without NVRTC' 0 '' --target=cuda --emit=cu
 
-export REPRISE_CUDA_PATH=$fake
+export REPRISE_CUDA_PATH="$fake"
 FAKE_NVRTC=spill expect 'spill' 0 "trace.rp:[0-9]*:[0-9]*: warning: kernel '.*spills 64 bytes of registers on sm_90" --target=cuda \
   --arch=sm_90 --emit=ptx
 FAKE_NVRTC=error expect 'refused source' 70 "trace.rp:[0-9]*:[0-9]*: error: NVRTC refuses kernel" --target=cuda
@@ -53,6 +61,16 @@ tr -d ' \n' <kernels | grep -q '"sm_90":{"registers":255,"shared_bytes":0,"stack
   cat kernels output >&2
   exit 1
 }
+
+# more rows than a grid has blocks
+printf 'dim N = 3000000000\nmodel Rows(x: f32[N, 2]) {\n  output y = softmax(x)\n}\n' >rows.rp
+code=0
+"$reprise" compile rows.rp --target=cuda --emit=cu -o rows.cu 2>output || code=$?
+if [ $code != 1 ] || ! grep -q 'rows.rp:3:14: error: .* at most 2147483647 rows .* found 3000000000' output || [ -e rows.cu ]; then
+  echo "FAILED: too many rows: $code" >&2
+  cat output >&2
+  exit 1
+fi
 
 # the report: a row for each kernel, with its node and line; what spills is marked
 FAKE_NVRTC=spill "$reprise" compile "$examples/trace.rp" --target=cuda --arch=sm_90,sm_120 --emit=report -o page.html 2>output

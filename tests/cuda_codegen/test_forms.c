@@ -109,6 +109,58 @@ static void build_products(Forms *f) {
   output(f, BUILD(f->graph, matmul, INPUT(f, I32, 9, 5), build_swap(f->graph, INPUT(f, I32, 13, 5), 0, 1)));
 }
 
+/* Rows of whole vectors that do not start at one: a slice of a longer vector, seen as a matrix. */
+static ValueId unaligned(Forms *f, int64_t rows, int64_t columns) {
+  ValueId slice = build_slice(f->graph, INPUT(f, F32, rows * columns + 9), 0, 3, rows * columns + 3, 1);
+  return build_reshape(f->graph, slice, 2, (const int64_t[]){rows, columns});
+}
+
+static void build_unaligned(Forms *f) {
+  ValueId target = INPUT(f, I32, 6), whole = INPUT(f, F32, 6, 132);
+  output(f, BUILD(f->graph, exp, unaligned(f, 6, 132)));
+  output(f, BUILD(f->graph, add, unaligned(f, 6, 132), whole));
+  reduce(f, OP_sum, unaligned(f, 6, 132), 1);
+  reduce(f, OP_sum, unaligned(f, 6, 132), 0);
+  reduce(f, OP_max, unaligned(f, 2, 2048), 1);
+  output(f, BUILD(f->graph, softmax_rows, unaligned(f, 6, 132)));
+  output(f, BUILD(f->graph, softmax_rows_backward, unaligned(f, 6, 132), whole));
+  output(f, BUILD(f->graph, layer_norm, unaligned(f, 6, 132), NO_VALUE, NO_VALUE));
+  output(f, BUILD(f->graph, cross_entropy_rows, unaligned(f, 6, 11), target));
+  output(f, BUILD(f->graph, cross_entropy_rows, unaligned(f, 6, 132), target));
+  output(f, BUILD(f->graph, argmax_rows, unaligned(f, 6, 132)));
+  output(f, BUILD(f->graph, embed, unaligned(f, 11, 132), target));
+  output(f, BUILD(f->graph, matmul, unaligned(f, 6, 8), unaligned(f, 8, 4)));
+}
+
+/* Nothing to divide among threads, and axes of one element everywhere. */
+static void build_ones(Forms *f) {
+  ValueId scalar = build_reshape(f->graph, INPUT(f, F32, 1), 0, NULL), cube = INPUT(f, F32, 1, 1, 1),
+          column = INPUT(f, F32, 5, 1), row = INPUT(f, F32, 1, 5);
+  output(f, build_reduce(f->graph, OP_sum, scalar, -1, NULL, false));
+  output(f, build_reduce(f->graph, OP_mean, cube, -1, NULL, true));
+  reduce(f, OP_max, column, 1);
+  reduce(f, OP_sum, row, 0);
+  reduce(f, OP_min, cube, 1);
+  output(f, BUILD(f->graph, add, column, row));
+  output(f, BUILD(f->graph, softmax_rows, column));
+  output(f, BUILD(f->graph, layer_norm, column, NO_VALUE, NO_VALUE));
+  output(f, BUILD(f->graph, argmax_rows, cube));
+  output(f, BUILD(f->graph, matmul, column, row));
+  output(f, BUILD(f->graph, matmul, row, column));
+  output(f, build_copy(f->graph, build_swap(f->graph, row, 0, 1)));
+}
+
+/* More elements than 32 bits count, for the text alone. */
+static void build_wide(Forms *f) {
+  ValueId x = INPUT(f, F32, 70000, 70000), narrow = INPUT(f, F32, 70000);
+  output(f, BUILD(f->graph, exp, x));
+  output(f, BUILD(f->graph, add, build_swap(f->graph, x, 0, 1), x));
+  reduce(f, OP_sum, x, 0);
+  reduce(f, OP_max, x, 1);
+  output(f, build_reduce(f->graph, OP_sum, x, -1, NULL, false));
+  output(f, BUILD(f->graph, negate, narrow));
+}
+
 /* ---- running ---- */
 
 static void fill_inputs(Evaluation *evaluation) {
@@ -207,10 +259,39 @@ static void products(void **state) {
         "int32_t sum = 0");
 }
 
+static void unaligned_rows(void **state) {
+  (void)state;
+  CHECK(build_unaligned, "exp_1", "out[i] = rp_exp_f32(x0)");
+}
+
+static void ones(void **state) {
+  (void)state;
+  CHECK(build_ones, "rp_cuda_gemm");
+}
+
+/* Kernels on the wide tensor count in 64 bits, those on others in 32. */
+static void wide(void **state) {
+  (void)state;
+  MemoryArena *arena = memory_arena_create();
+  Forms forms = create(arena);
+  build_wide(&forms);
+  static const char *const words[] = {
+      "for (int64_t item = rp_thread(); item < 1225000000; item += rp_threads())",
+      "const int64_t block = (int64_t)blockIdx.x;",
+      "const int64_t piece = (int64_t)blockIdx.x / ",
+      "const int64_t site = (int64_t)blockIdx.x;",
+      "for (int64_t e = first + 4 * (int)threadIdx.x; e < end; e += 1024)",
+      "for (int32_t item = (int32_t)rp_thread(); item < 17500; item += (int32_t)rp_threads())",
+      "RP_DIM(2112, 1, 1)",
+      NULL};
+  check_words(arena, compile(&forms), words);
+  memory_arena_destroy(arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(vectors), cmocka_unit_test(tiles),    cmocka_unit_test(rows),
-      cmocka_unit_test(columns), cmocka_unit_test(products),
+      cmocka_unit_test(vectors),  cmocka_unit_test(tiles),          cmocka_unit_test(rows), cmocka_unit_test(columns),
+      cmocka_unit_test(products), cmocka_unit_test(unaligned_rows), cmocka_unit_test(ones), cmocka_unit_test(wide),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

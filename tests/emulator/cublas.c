@@ -1,7 +1,7 @@
 /* libcublas.so.13 for the emulated device: products by plain loops, in order of the inner index.
  *
  * Holds callers to what real cuBLAS needs for reproducible results: a workspace of the caller's, set after the stream.
- * Every product leaves NaNs in it. */
+ * Every product leaves NaNs in it. With TF32 allowed, operands are rounded as tensor cores do. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,11 +64,22 @@ EXPORT int cublasSetWorkspace_v2(CublasHandle handle, void *workspace, size_t by
 typedef struct Product {
   int transpose_a, transpose_b;
   int64_t m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c, count;
+  bool tf32;
   const float *a, *b;
   float *c;
   void *workspace;
   size_t workspace_bytes;
 } Product;
+
+/* To the nearest number with 10 bits of mantissa, halves away from zero: what tensor cores take. */
+static float operand(const Product *p, float x) {
+  uint32_t bits;
+  if (!p->tf32 || !isfinite(x)) return x;
+  memcpy(&bits, &x, sizeof bits);
+  bits = (bits + 0x1000u) & ~0x1fffu;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
 
 static CuResult multiply(void *data) {
   const Product *p = data;
@@ -80,7 +91,7 @@ static CuResult multiply(void *data) {
       for (int64_t row = 0; row < p->m; row++) {
         const float *a = p->a + s * p->stride_a + row * a_row, *b = p->b + s * p->stride_b + column * b_column;
         float sum = 0;
-        for (int64_t i = 0; i < p->k; i++) sum += a[i * a_inner] * b[i * b_inner];
+        for (int64_t i = 0; i < p->k; i++) sum += operand(p, a[i * a_inner]) * operand(p, b[i * b_inner]);
         p->c[s * p->stride_c + column * p->ldc + row] = sum;
       }
   return 0;
@@ -123,6 +134,7 @@ EXPORT int cublasGemmStridedBatchedEx_64(CublasHandle handle, int op_a, int op_b
                stride_b,
                stride_c,
                count,
+               compute_type == CUBLAS_F32_TF32,
                a,
                b,
                c,
