@@ -53,7 +53,7 @@ static const char *default_device(const Options *options) {
   return "h100";
 }
 
-Compilation *compile_for_target(const Options *options, Module *module, int *code) {
+Compilation *compile_within_budget(const Options *options, Module *module, int *code) {
   CheckpointOptions checkpoint = {.request = plan_request_of(options), .plan_input = options->plan_input};
   PipelineOptions pipeline = {.alignment = options->target->alignment,
                               .budget = options->budget,
@@ -76,6 +76,12 @@ Compilation *compile_for_target(const Options *options, Module *module, int *cod
   if (profile) pipeline.costs = costs_by_profile, pipeline.context = profile;
   Compilation *compilation = compile_module(module, &pipeline);
   if (checkpoint.request.progress) fputs("\r\033[K", stderr);
+  if (compilation) *code = EXIT_OK;
+  return compilation;
+}
+
+Compilation *compile_for_target(const Options *options, Module *module, int *code) {
+  Compilation *compilation = compile_within_budget(options, module, code);
   if (!compilation) return NULL;
   *code = report_plan_faults(options, compilation);
   return *code == EXIT_OK ? compilation : NULL;

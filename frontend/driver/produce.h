@@ -10,6 +10,9 @@
  * reported, with the exit code: EXIT_BUDGET_INFEASIBLE or EXIT_NO_PLAN when no plan fits. */
 Compilation *compile_for_target(const Options *options, Module *module, int *code);
 
+/* The same, but where no plan fits the compilation is returned without one and nothing is said. */
+Compilation *compile_within_budget(const Options *options, Module *module, int *code);
+
 /* What the options say about how to plan. */
 PlanRequest plan_request_of(const Options *options);
 

@@ -2,7 +2,6 @@
 #include "frontend/driver/verify_budgets.h"
 
 #include "frontend/driver/commands.h"
-#include "frontend/driver/planning.h"
 
 enum { DEFAULT_BUDGETS = 3, MOST_ATTEMPTS = 4, SOLVER_NODES = 10 };
 
@@ -17,8 +16,7 @@ typedef struct Outcome {
 typedef struct BudgetCheck {
   const Options *options;
   Trial *trial;
-  Planning planning;
-  int64_t evaluation_bytes; /* arena of the evaluation graph: no budget may be below it */
+  int64_t keep_all_bytes, evaluation_bytes; /* arenas; the latter of the evaluation graph, below which no budget is */
   int64_t steps, micro_steps;
   Outcome expected;
   json_t *rows;
@@ -73,22 +71,6 @@ static const char *find_difference(const Outcome *expected, const Outcome *found
   return NULL;
 }
 
-/* ---- budgets ---- */
-
-/* The smallest budget from `budget` on at which the model compiles, as far as a few attempts find it; -1: none. */
-static int64_t find_feasible(BudgetCheck *check, int64_t budget) {
-  for (int attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
-    if (budget < check->evaluation_bytes) budget = check->evaluation_bytes;
-    PlanView view = solve_planning(&check->planning, budget, check->options->strategy, NULL);
-    if (planning_fits(&view)) return budget;
-    int64_t smallest = view.answer.smallest ? view.answer.smallest->peak : 0;
-    int64_t next = view.answer.plan ? view.arena_bytes : smallest; /* packing missed, or nothing fits */
-    if (next <= budget) return -1;
-    budget = next;
-  }
-  return -1;
-}
-
 /* ---- one budget ---- */
 
 static void report_budget(BudgetCheck *check, const Compilation *compilation, const char *difference) {
@@ -108,47 +90,81 @@ static void report_budget(BudgetCheck *check, const Compilation *compilation, co
          difference ? "DIFFER" : "bitwise equal  ok");
 }
 
-static int check_budget(BudgetCheck *check, int64_t budget) {
-  int code;
-  const char *error, *difference;
-  Options options = *check->options;
-  options.budget = budget;
-  Module *module = load_module(&options, &code);
-  if (!module) return code;
-  if (!write_trial_data(check->trial, module, check->steps * check->micro_steps, &error)) {
-    fprintf(stderr, "reprise: %s\n", error);
-    return EXIT_IO;
-  }
-  Compilation *compilation = compile_for_target(&options, module, &code);
-  if (!compilation) return code;
-  if ((code = produce_executable(&options, compilation, trial_path(check->trial, "program")))) return code;
-  code = run_verified_program(check->trial, check->steps);
+/* The model at a budget; without a plan where none fits. NULL after a message, with the exit code. */
+static Compilation *compile_at(BudgetCheck *check, const Options *options, int *code) {
+  const char *error;
+  Module *module = load_module(options, code);
+  if (!module) return NULL;
+  if (write_trial_data(check->trial, module, check->steps * check->micro_steps, &error))
+    return compile_within_budget(options, module, code);
+  fprintf(stderr, "reprise: %s\n", error);
+  *code = EXIT_IO;
+  return NULL;
+}
+
+static int run_and_compare(BudgetCheck *check, const Options *options, const Compilation *compilation) {
+  int code = produce_executable(options, compilation, trial_path(check->trial, "program"));
+  if (code) return code;
+  const char *difference = "results";
   Outcome found;
-  if (code) {
-    fprintf(stderr, "reprise: the program with a budget of %lld bytes stopped with exit code %d\n", (long long)budget,
-            code);
-    difference = "results";
-  } else {
-    difference = read_outcome(check, &found) ? find_difference(&check->expected, &found) : "results";
-  }
+  code = run_verified_program(check->trial, check->steps);
+  if (code)
+    fprintf(stderr, "reprise: the program with a budget of %lld bytes stopped with exit code %d\n",
+            (long long)options->budget, code);
+  else if (read_outcome(check, &found))
+    difference = find_difference(&check->expected, &found);
   report_budget(check, compilation, difference);
   return EXIT_OK;
 }
 
-static int check_spread(BudgetCheck *check, int64_t budgets) {
-  int64_t high = check->planning.compilation->arena_bytes, low = find_feasible(check, 1), last = -1;
-  if (low < 0 || low >= high) {
-    if (!check->options->quiet && !check->options->json) puts("no smaller budget is possible");
-    return EXIT_OK;
+static int check_budget(BudgetCheck *check, int64_t budget) {
+  int code;
+  Options options = *check->options;
+  options.budget = budget;
+  Compilation *compilation = compile_at(check, &options, &code);
+  if (!compilation) return code;
+  code = report_plan_faults(&options, compilation);
+  return code ? code : run_and_compare(check, &options, compilation);
+}
+
+/* Where to go on after a budget that nothing fits: the smallest plan known, or what its packing takes. -1: unknown. */
+static int64_t next_budget(const Compilation *compilation) {
+  const Checkpoint *checkpoint = compilation->checkpoint;
+  const Plan *smallest = checkpoint->answer.smallest;
+  int64_t next = checkpoint->answer.plan ? checkpoint->packed : smallest ? smallest->peak : -1;
+  return next > compilation->budget ? next : -1;
+}
+
+/* Checks the smallest budget at which the model compiles, as far as a few attempts find it; *budget is -1 when they do
+ * not. */
+static int check_smallest(BudgetCheck *check, int64_t *budget) {
+  int code = EXIT_OK;
+  *budget = check->evaluation_bytes > 1 ? check->evaluation_bytes : 1;
+  for (int attempt = 0; attempt < MOST_ATTEMPTS && *budget >= 0 && *budget < check->keep_all_bytes; attempt++) {
+    Options options = *check->options;
+    options.budget = *budget;
+    Compilation *compilation = compile_at(check, &options, &code);
+    if (!compilation) return code;
+    if (compilation->checkpoint->compiled.graph) return run_and_compare(check, &options, compilation);
+    *budget = next_budget(compilation);
   }
-  for (int64_t k = 0; k < budgets; k++) {
+  *budget = -1;
+  return code;
+}
+
+/* The smallest, and others evenly between it and keeping everything. */
+static int check_spread(BudgetCheck *check, int64_t budgets) {
+  if (budgets == 0) return EXIT_OK;
+  int64_t low, high = check->keep_all_bytes, last;
+  int code = check_smallest(check, &low);
+  if (!code && low < 0 && !check->options->quiet && !check->options->json) puts("no smaller budget is possible");
+  last = low;
+  for (int64_t k = 1; k < budgets && low >= 0 && !code; k++) {
     int64_t budget = low + (int64_t)((double)(high - low) * (double)k / (double)budgets);
-    if (budget == last) continue;
-    int code = check_budget(check, budget);
-    if (code) return code;
+    if (budget > last) code = check_budget(check, budget);
     last = budget;
   }
-  return EXIT_OK;
+  return code;
 }
 
 int check_budgets(const Options *given, Trial *trial, const Compilation *keep_all, int64_t steps, int64_t micro_steps,
@@ -157,7 +173,7 @@ int check_budgets(const Options *given, Trial *trial, const Compilation *keep_al
   if (!options.solver_nodes) options.solver_nodes = SOLVER_NODES; /* any plan will do */
   BudgetCheck check = {.options = &options,
                        .trial = trial,
-                       .planning = planning_of_compilation(&options, keep_all),
+                       .keep_all_bytes = keep_all->arena_bytes,
                        .steps = steps,
                        .micro_steps = micro_steps,
                        .rows = json_array(),
