@@ -95,6 +95,7 @@ typedef struct Part {
   int group;       /* outputs of one node with the same group share a storage; 0: no part */
   Type whole;      /* what fills the storage */
   ViewLayout view; /* the slice */
+  const char *name; /* of the assembly's output, or of its operator */
 } Part;
 
 typedef struct StorageTable {

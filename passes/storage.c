@@ -52,8 +52,7 @@ static void place_persistents(StorageBuilder *b) {
 
 /* ---- what nodes make ---- */
 
-/* What the table says of output i of a node; of a clone, what it says of its original's. */
-static const Part *part_of(const StorageBuilder *b, const Node *node, int output) {
+const Part *part_of(const StorageBuilder *b, const Node *node, int output) {
   if (node->original != NO_NODE) node = graph_node(b->graph, node->original);
   ValueId value = node->outputs[output];
   return value < b->table->part_count && b->table->parts[value].group ? &b->table->parts[value] : NULL;

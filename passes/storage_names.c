@@ -12,13 +12,19 @@ static const char *unique_name(StorageBuilder *b, StringMap *taken, const char *
   return name;
 }
 
+static const char *named_in(StorageBuilder *b, const Node *node, const char *name) {
+  return *node->module ? memory_format(b->arena, "%s.%s", node->module, name) : name;
+}
+
 static const char *wanted_name(StorageBuilder *b, const Storage *storage) {
   const Node *node = graph_node(b->graph, storage->producer);
   const char *own = graph_value(b->graph, storage->root)->name;
+  const Part *part = part_of(b, node, graph_value(b->graph, storage->root)->output);
+  if (part) return named_in(b, node, memory_format(b->arena, "%s parts", part->name));
   if (!own) own = op_info(node->op)->name;
   if (node->output_count > 1 && !node->body && !graph_value(b->graph, storage->root)->name)
     own = memory_format(b->arena, "%s.%d", own, graph_value(b->graph, storage->root)->output);
-  return *node->module ? memory_format(b->arena, "%s.%s", node->module, own) : own;
+  return named_in(b, node, own);
 }
 
 static const char *clone_name(StorageBuilder *b, const Storage *storage) {

@@ -198,12 +198,13 @@ static Candidate candidate_of(const Chooser *c, NodeId assembly, int input) {
 
 static void make_parts(Chooser *c, const Candidate *candidate) {
   const Node *assembly = graph_node(c->graph, candidate->assembly);
-  const Type *whole = value_type(c->graph, assembly->outputs[0]);
+  const Value *whole = graph_value(c->graph, assembly->outputs[0]);
+  const char *name = whole->name ? whole->name : op_info(assembly->op)->name;
   c->groups++;
   for (int i = 0; i < assembly->input_count; i++) {
     const PartInput *input = &c->inputs[i];
     if (is_part_of(c, candidate, i))
-      c->parts[input->root] = (Part){.group = c->groups, .whole = *whole, .view = input->view};
+      c->parts[input->root] = (Part){.group = c->groups, .whole = whole->type, .view = input->view, .name = name};
   }
   for (int64_t step = c->run_step[candidate->producer]; step <= c->run_step[candidate->assembly]; step++)
     c->live_bytes[step] += change_at(c, candidate, step);

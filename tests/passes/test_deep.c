@@ -21,6 +21,7 @@ static void run_passes(SmallGraph *small) {
   memory_arena_reset(scratch);
   StorageTable *table = assign_storages(graph, 64, small->arena);
   Schedule *schedule = order_graph(graph, table, small->arena);
+  table = place_parts(graph, table, &schedule, small->arena);
   MemoryMap *map = plan_memory(graph, table, schedule, -1, 0, small->arena);
   assert_null(check_memory(graph, table, schedule, map, scratch));
   assert_int_equal(map->arena_bytes, schedule->live_peak);
@@ -59,9 +60,25 @@ static void many_branches(void **state) {
   small_graph_destroy(&small);
 }
 
+/* Every third link is made of halves, whose gradients are halves of one as well. */
+static void many_parts(void **state) {
+  (void)state;
+  SmallGraph small = small_graph();
+  ValueId x = small_parameter(&small, "w", 1, SHAPE(4, 4));
+  for (int i = 0; i < DEPTH / 10; i++) {
+    ValueId a = BUILD(small.graph, tanh, build_slice(small.graph, x, 1, 0, 2, 1));
+    ValueId b = BUILD(small.graph, sin, build_slice(small.graph, x, 1, 2, 4, 1));
+    x = build_concat(small.graph, 2, (ValueId[]){a, b}, 1);
+  }
+  set_loss(&small, x);
+  run_passes(&small);
+  small_graph_destroy(&small);
+}
+
 int main(void) {
   struct rlimit limit = {.rlim_cur = 1 << 20, .rlim_max = 8 << 20};
   if (setrlimit(RLIMIT_STACK, &limit)) return 1;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(long_chain), cmocka_unit_test(many_branches)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(long_chain), cmocka_unit_test(many_branches),
+                                     cmocka_unit_test(many_parts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,6 +170,7 @@ static void parts_of_one_node(void **state) {
   const StorageTable *table = table_with_parts(&small, &schedule);
   const Storage *storage = storage_of(table, values[0]);
   assert_int_equal(storage->bytes, 3 * 512);
+  assert_string_equal(storage->name, "concat parts");
   for (int i = 0; i < 3; i++) {
     const Layout *layout = &table->layouts[values[i]];
     assert_ptr_equal(storage_of(table, values[i]), storage);
