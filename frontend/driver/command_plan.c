@@ -7,12 +7,8 @@ int report_plan_faults(const Options *options, const Compilation *compilation) {
   const Checkpoint *checkpoint = compilation->checkpoint;
   PlanView view = view_of_compilation(compilation);
   if (checkpoint->compiled.graph) {
-    int64_t evaluation = compilation->evaluation.map ? compilation->evaluation.map->arena_bytes : 0;
     if (view.answer.note) fprintf(stderr, "reprise: %s\n", view.answer.note);
-    if (view.budget < 0 || evaluation <= view.budget) return EXIT_OK;
-    fprintf(stderr, "reprise: training fits %s, but evaluation needs %s; make the batch smaller\n",
-            format_bytes_exact(options->arena, view.budget), format_bytes_exact(options->arena, evaluation));
-    return EXIT_BUDGET_INFEASIBLE;
+    if (planning_fits(&view)) return EXIT_OK;
   }
   if (view.answer.exit == EXIT_BUDGET_INFEASIBLE || view.answer.plan) {
     print_infeasible(stderr, options->arena, &view);

@@ -345,7 +345,20 @@ static void print_advice(FILE *file, const PlanGraph *graph, const Replay *repla
             "advice: make the batch or the sequence smaller (-D B=...), with accumulate to keep the effective batch\n");
 }
 
+/* Training fits, evaluation does not: no plan can change that. */
+static void print_evaluation(FILE *file, MemoryArena *arena, const PlanView *view) {
+  fprintf(file,
+          "reprise: training fits %s, but evaluation needs %s; make the batch smaller\n"
+          "  smallest budget with a plan: %s\n",
+          format_bytes_exact(arena, view->budget), format_bytes_exact(arena, view->evaluation_bytes),
+          format_bytes_exact(arena, view->evaluation_bytes));
+}
+
 void print_infeasible(FILE *file, MemoryArena *arena, const PlanView *view) {
+  if (view->answer.plan && view->arena_bytes >= 0 && view->arena_bytes <= view->budget) {
+    print_evaluation(file, arena, view);
+    return;
+  }
   const Plan *smallest = view->answer.smallest ? view->answer.smallest : view->keep_all;
   Replay *replay = replay_plan(arena, view->graph, smallest);
   if (view->budget >= 0)
@@ -357,7 +370,10 @@ void print_infeasible(FILE *file, MemoryArena *arena, const PlanView *view) {
             format_bytes_exact(arena, view->answer.plan->peak), format_bytes_exact(arena, view->arena_bytes),
             view->replans + 1);
   else
-    fprintf(file, "  smallest budget with a plan: %s\n", format_bytes_exact(arena, smallest->peak));
+    fprintf(
+        file, "  smallest budget with a plan: %s%s\n",
+        format_bytes_exact(arena, smallest->peak > view->evaluation_bytes ? smallest->peak : view->evaluation_bytes),
+        smallest->peak < view->evaluation_bytes ? ", which evaluation needs" : "");
   if (view->answer.largest_impossible >= 0)
     fprintf(file, "  proven impossible up to:     %s\n", format_bytes_exact(arena, view->answer.largest_impossible));
   if (view->answer.note) fprintf(file, "  note: %s\n", view->answer.note);

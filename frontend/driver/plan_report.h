@@ -11,10 +11,11 @@ typedef struct PlanView {
   const PlanGraph *graph;
   const Plan *keep_all;
   PlanAnswer answer;
-  int64_t budget;         /* bytes; -1: none */
-  int64_t arena_bytes;    /* after packing; -1: a graph file, which is not packed */
-  int replans;            /* times the planner was asked again because packing missed */
-  int64_t keep_all_arena; /* -1 likewise */
+  int64_t budget;           /* bytes; -1: none */
+  int64_t arena_bytes;      /* after packing; -1: a graph file, which is not packed */
+  int replans;              /* times the planner was asked again because packing missed */
+  int64_t keep_all_arena;   /* -1 likewise */
+  int64_t evaluation_bytes; /* arena of the evaluation graph, which no plan changes; 0: there is none */
 } PlanView;
 
 /* What one percent of memory is worth: time saved with more, added with less, in the graph's unit; NaN: no plan there.

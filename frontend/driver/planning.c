@@ -13,6 +13,10 @@ static PlanView view_of(const Planning *planning, int64_t budget) {
                     .keep_all_arena = -1};
 }
 
+static int64_t evaluation_of(const Compilation *compilation) {
+  return compilation->evaluation.map ? compilation->evaluation.map->arena_bytes : 0;
+}
+
 static void read_checkpoint(PlanView *view, const Checkpoint *checkpoint) {
   view->answer = checkpoint->answer;
   view->replans = checkpoint->replans;
@@ -25,7 +29,8 @@ PlanView view_of_compilation(const Compilation *compilation) {
                    .graph = checkpoint->problem->plan_graph,
                    .keep_all = checkpoint->keep_all,
                    .budget = compilation->budget,
-                   .keep_all_arena = compilation->keep_all.map->arena_bytes};
+                   .keep_all_arena = compilation->keep_all.map->arena_bytes,
+                   .evaluation_bytes = evaluation_of(compilation)};
   read_checkpoint(&view, checkpoint);
   return view;
 }
@@ -95,6 +100,7 @@ PlanView solve_planning(Planning *planning, int64_t budget, PlanStrategy strateg
     const Compilation *compilation = planning->compilation;
     CheckpointOptions checkpoint = {.request = request};
     view.keep_all_arena = compilation->keep_all.map->arena_bytes;
+    view.evaluation_bytes = evaluation_of(compilation);
     read_checkpoint(&view, checkpoint_graph(&compilation->keep_all, compilation->costs, budget, &checkpoint, arena));
     /* the problem was stated anew: same numbers, so names may come from the first */
     return view;
@@ -106,5 +112,6 @@ PlanView solve_planning(Planning *planning, int64_t budget, PlanStrategy strateg
 
 bool planning_fits(const PlanView *view) {
   return view->answer.plan &&
-         (view->budget < 0 || (view->answer.plan->peak <= view->budget && view->arena_bytes <= view->budget));
+         (view->budget < 0 || (view->answer.plan->peak <= view->budget && view->arena_bytes <= view->budget &&
+                               view->evaluation_bytes <= view->budget));
 }

@@ -20,7 +20,7 @@ typedef struct Planning {
 Planning *open_planning(const Options *options, int *code);
 /* One budget (-1: none) and strategy. The view's plan fits when planning_fits(). */
 PlanView solve_planning(Planning *planning, int64_t budget, PlanStrategy strategy, const Plan *incumbent);
-/* There is a plan, within the budget after packing. */
+/* There is a plan, within the budget after packing, and evaluation is too. */
 bool planning_fits(const PlanView *view);
 /* The planning of a model that has been compiled for the options' budget already. */
 Planning planning_of_compilation(const Options *options, const Compilation *compilation);

@@ -9,6 +9,8 @@ static void place_budgets(Curves *curves, Planning *planning, int64_t count) {
   PlanView least = solve_planning(planning, 1, PLAN_STRATEGY_ILP, NULL);
   int64_t low = least.answer.smallest ? least.answer.smallest->peak : planning->keep_all->peak;
   int64_t high = least.keep_all_arena > 0 ? least.keep_all_arena : planning->keep_all->peak;
+  if (low < least.evaluation_bytes) low = least.evaluation_bytes;
+  if (high < least.evaluation_bytes) high = least.evaluation_bytes;
   if (low > high) low = high;
   curves->smallest = low;
   curves->largest_impossible = least.answer.largest_impossible;

@@ -60,6 +60,9 @@ ModelBudgets model_find_budgets(MemoryArena *arena, const char *path, const Defi
       compile_for_tests(elaborate_model(arena, path, definitions, definition_count), found.smallest, &options);
   /* where the smallest plan cannot be packed without gaps, the smallest budget is what it was packed into */
   if (!compilation->checkpoint->compiled.graph) found.smallest = compilation->checkpoint->packed;
+  const MemoryMap *evaluation = compilation->evaluation.map; /* which no plan makes smaller */
+  if (evaluation && evaluation->arena_bytes > found.smallest) found.smallest = evaluation->arena_bytes;
+  if (evaluation && evaluation->arena_bytes > found.keep_all) found.keep_all = evaluation->arena_bytes;
   return found;
 }
 

@@ -1,11 +1,12 @@
-"""usage: check_models.py REPRISE FIRST_SEED COUNT BUDGETS
+"""usage: check_models.py REPRISE FIRST_SEED COUNT BUDGETS [PLANS]
 
 For each seed a random model (generate_model.py) in a temporary folder:
 - `reprise verify` passes: gradients against finite differences, the program against the interpreter;
 - at BUDGETS budgets from the smallest that has a plan up to that of keeping everything, the program runs with freed memory
   poisoned; weights, gradients and outputs are bitwise those of keeping everything, and the measured high water is the arena,
   which is within the budget;
-- repeated, the run gives the same bits.
+- repeated, the run gives the same bits;
+- so do PLANS random valid schedules that no planner made, as far as they need less than keeping everything.
 Prints what failed together with the seed; exit code 1 when something did. REPRISE_TEST_TARGET: options of verify and
 compile, such as "--target=cuda --arch=sm_90".
 """
@@ -19,7 +20,11 @@ import tempfile
 
 from generate_model import Model
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "rematerialization"))
+from planted_plans import Graph, plan_at_random  # noqa: E402
+
 STEPS = 2
+PLANNING = ["--solver-nodes=10"]
 TARGET = os.environ.get("REPRISE_TEST_TARGET", "").split()
 
 
@@ -75,7 +80,7 @@ def check_memory(program, folder, budget=None):
 
 def find_budgets(reprise, folder, arena, count):
     """`count` budgets from the smallest with a plan to the arena of keeping everything."""
-    code, _, err = expect([reprise, "compile", "model.rp", "-o", "small", "--memory-budget=1", *TARGET], folder, (3,))
+    code, _, err = expect([reprise, "compile", "model.rp", "-o", "small", "--memory-budget=1", *PLANNING, *TARGET], folder, (3,))
     found = re.search(r"smallest budget with a plan[^0-9]*([0-9,]+) B", err)
     if not found:
         raise Failure(f"no smallest budget in\n{err}")
@@ -86,7 +91,31 @@ def find_budgets(reprise, folder, arena, count):
     return sorted({smallest + (arena - smallest)*i//steps for i in range(count)})
 
 
-def check_model(reprise, seed, count, folder):
+def check_planted(reprise, folder, expected, keep_all, count, random):
+    """Random schedules, said by a planner that knows nothing else."""
+    expect([reprise, "compile", "model.rp", "--emit=graph", "-q", "-o", "graph.json", *TARGET], folder)
+    graph = Graph(json.load(open(f"{folder}/graph.json")))
+    for _ in range(count):
+        plan = plan_at_random(graph, random, random.choice([0.1, 0.3, 0.6, 0.9]))
+        if plan["peak"] >= keep_all:  # a budget that holds everything is never answered with clones
+            continue
+        with open(f"{folder}/stream", "w") as file:
+            file.write(json.dumps({"event": "plan", "plan": plan}) + "\n" + json.dumps({"event": "end", "reason": "planted"}) + "\n")
+        with open(f"{folder}/planner", "w") as file:
+            file.write("cat stream\n")
+        _, _, err = expect([reprise, "compile", "model.rp", "-o", "planted", f"--memory-budget={plan['peak']}", "--planner=sh planner",
+                            "--cflags=-O1", *TARGET], folder, (0, 3))
+        if "was packed into" in err:  # not every schedule can be packed without gaps
+            continue
+        _, out, _ = expect(["./planted", "--plan"], folder)
+        if [s for s in json.loads(out)["schedule"] if s[0] == "run"] != [s for s in plan["schedule"] if s[0] == "run"]:
+            raise Failure(f"a valid schedule was refused: {err}\n{json.dumps(plan)}")
+        if train("planted", folder) != expected:
+            raise Failure(f"weights or gradients of a random schedule differ from those of keeping everything\n{json.dumps(plan)}")
+        check_memory("planted", folder, plan["peak"])
+
+
+def check_model(reprise, seed, count, plans, folder):
     model = Model(seed)
     text = model.text()
     with open(f"{folder}/model.rp", "w") as file:
@@ -101,19 +130,20 @@ def check_model(reprise, seed, count, folder):
         raise Failure("a second run differs from the first")
     arena = check_memory("all", folder)
     for budget in find_budgets(reprise, folder, arena, count):
-        expect([reprise, "compile", "model.rp", "-o", "prog", f"--memory-budget={budget}", *TARGET], folder)
+        expect([reprise, "compile", "model.rp", "-o", "prog", f"--memory-budget={budget}", *PLANNING, *TARGET], folder)
         if train("prog", folder) != expected:
             raise Failure(f"weights or gradients at budget {budget} differ from those of keeping everything ({arena})")
         check_memory("prog", folder, budget)
+    check_planted(reprise, folder, expected, arena, plans, model.random)
 
 
 def main():
-    reprise, first, count, budgets = os.path.abspath(sys.argv[1]), *map(int, sys.argv[2:5])
+    reprise, first, count, budgets, plans = os.path.abspath(sys.argv[1]), *map(int, [*sys.argv[2:], 0][:4])
     failures = 0
     for seed in range(first, first + count):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                check_model(reprise, seed, budgets, folder)
+                check_model(reprise, seed, budgets, plans, folder)
             except Failure as failure:
                 failures += 1
                 print(f"seed {seed}: {failure}\n{open(folder + '/model.rp').read()}", flush=True)

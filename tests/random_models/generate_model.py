@@ -1,8 +1,9 @@
 """Random models in the Reprise language: the same seed gives the same text.
 
 A model is a chain of random steps on a pool of values [B, T, E] with B, T, E of odd sizes: layers, residuals, shared
-modules, blocks to recompute, keep and freeze, states, slices, concatenations, rearrangements, attention, embeddings. Kinks
-and steep functions are left out where finite differences would be meaningless.
+modules, weights used twice, blocks to recompute (also in each other and around loops), keep and freeze, states of modules
+and of the model, slices, concatenations, rearrangements, attention, embeddings, gradients of inner values. Kinks and steep
+functions are left out where finite differences would be meaningless.
 """
 import random
 
@@ -51,6 +52,7 @@ class Model:
         self.width = self.heads*choose([1, 2, 4, 5])
         self.vocabulary = choose([1, 3, 11])
         self.lines, self.pool, self.count, self.indent = [], [], 0, "  "
+        self.wishes, self.freezing = [], False
         self.shared, self.uses = {}, 0
         self.calls = {"up": [], "recomputed": False}
 
@@ -126,29 +128,81 @@ class Model:
         return self.random.choice(["{0}*{1}", "{0} + {1}", "dropout({0}, 0.2) + {1}", "stop({0}) + {1}",
                                    "where({0} < 100.0, {1}, {0})", "{0} + {0}"]).format(x, self.value())
 
+    def block(self, opening, most):
+        """Steps in a block of their own."""
+        self.line(opening + " {")
+        self.indent += "  "
+        for _ in range(self.random.randrange(1, most + 1)):
+            self.step()
+        self.indent = self.indent[2:]
+        self.line("}")
+
+    def loop(self):
+        """A value that some turns of a loop make anew, with weights of each turn."""
+        name, turns = self.name(), self.random.randrange(2, 5)
+        self.line(f"{name} = {self.value()}")
+        inside = self.random.choice(["{0}", "{0}", "recompute {{ {0} }}"]) if "recompute" not in self.opened() else "{0}"
+        body = self.random.choice(["{0} = {0} + tanh({1}.{{i}}:Linear({0}, E))", "{0} = tanh({1}.{{i}}:Linear({0}, E)*{0})",
+                                   "h = sin({1}.{{i}}:Linear({0}, E)); {0} = {0}*0.5 + h*h", "{0} = dropout({1}.{{i}}:MLP({0}), 0.1)"])
+        self.uses += 1
+        self.line(f"for i in 0..{turns} {{ {inside.format(body.format(name, f'm{self.uses}'))} }}")
+        self.pool.append(name)
+
+    def opened(self):
+        """Words of the blocks that are open."""
+        depth, words = len(self.indent)//2 - 1, []
+        for line in reversed(self.lines):
+            at = (len(line) - len(line.lstrip()))//2
+            if line.endswith("{") and at <= depth:
+                words.append(line.split()[0])
+                depth = at - 1
+        return words
+
+    def model_state(self):
+        """A state of the model: read before or after its update, or both."""
+        name, x = f"s{self.name()}", self.value()
+        self.line(f"state {name}: [E] = {self.random.choice(['zeros', 'ones', 'normal(0.5)'])}")
+        reads = [f"{self.name()} = {x}*0.5 + {name}", f"{self.name()} = {x}*({name} + 0.5)"]
+        update = f"update {name} = 0.9*{name} + 0.1*mean(mean({self.value()}, axis=0), axis=0)"
+        for line in self.random.choice([[reads[0], update], [update, reads[1]], [reads[0], update, reads[1]]]):
+            self.line(line)
+            if not line.startswith("update"):
+                self.pool.append(line.split()[0])
+        if self.random.random() < 0.3:
+            self.wishes.append(f"output seen_{name} = sum({name})")
+
     def step(self):
-        inside = self.indent != "  "
+        opened = self.opened()
         kind = self.random.random()
-        if not inside and kind < 0.25:
-            word = "recompute" if kind < 0.18 else "freeze"
-            self.line(word + " {")
-            self.indent = "    "
-            for _ in range(self.random.randrange(1, 4)):
-                self.step()
-            self.indent = "  "
-            self.line("}")
+        if kind < 0.25 and len(opened) < 2 and "freeze" not in opened:
+            self.block("recompute" if kind < 0.18 or opened else "freeze", 3)
+            return
+        if kind < 0.32:
+            self.loop()
+            return
+        if kind < 0.37 and "freeze" not in opened:
+            self.model_state()
             return
         name = self.name()
         expression = self.expression()
-        keep = not inside and self.random.random() < 0.1
+        keep = "recompute" not in opened and self.random.random() < 0.1
         self.line(("keep " if keep else "") + f"{name} = {expression}")
         self.pool.append(name)
+        if not opened and self.random.random() < 0.1:
+            self.wishes.append(f"grad {name}")
 
     def loss(self):
         last = self.pool[-1]
+        asked = [wish.split()[1] for wish in self.wishes if wish.startswith("grad")]
+        if asked:  # the loss depends on what a gradient is asked of
+            self.line(f"last = {' + 0.1*'.join([last, *asked])}")
+            last = "last"
         kind = self.random.randrange(4)
-        self.line(f"logits = head:Linear({last}, V)")
-        self.line("output mean(logits), last = mean(square(logits))" if kind < 2 else "output logits")
+        # the head is a layer, or the table once more
+        self.line(f"logits = head:Linear({last}, V)" if self.random.random() < 0.7 else f"logits = {last} @ transpose(table)")
+        for wish in self.wishes:
+            self.line(wish)
+        self.line("output mean(logits), second = mean(square(logits))" if kind < 2 else "output logits")
         self.lines[-1] = self.lines[-1].replace("output mean(logits)", "output average = mean(logits)")
         if kind == 0:
             self.line('loss cross_entropy(logits, token, reduce="sum") per f32(B*T)')
@@ -168,7 +222,8 @@ class Model:
         items += choose([[], ["clip 0.01"], ["clip 1e-30"], ["clip 1000"]])
         items += choose([[], [f"accumulate {self.random.randrange(2, 9)}"]])
         items += choose([[], ["schedule cosine(steps=5, warmup=1)"], ["schedule step(every=1, factor=0.5)"]])
-        items += choose([[], [], ['freeze "head.weight"']])
+        if "head:" in "\n".join(self.lines):
+            items += choose([[], [], ['freeze "head.weight"']])
         return "train Random {\n" + "".join(f"  {item}\n" for item in items) + "}\n"
 
     def text(self):

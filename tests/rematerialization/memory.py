@@ -280,6 +280,41 @@ def report(reprise, source):
         expect(memory["anatomy"] == plan["anatomy"], f"{memory['anatomy']} measured, {plan['anatomy']} planned")
 
 
+def evaluation(reprise, source):
+    """Where evaluation needs more than training, the smallest budget is its, and all commands say so."""
+    text = LINEAR + """
+module Measure(x: [B, W]) {
+  if eval { return mean(exp(0.01*(x @ transpose(x)))) }
+  return mean(x)
+}
+dim B = 512, W = 32
+model Wide(x: [B, W], y: [B, W]) {
+  h = tanh(first:Linear(tanh(second:Linear(x, W)), W))
+  output measure = m:Measure(h)
+  loss mse(h, y)
+}
+train Wide { data x, y = csv("data.csv"); test x, y = csv("data.csv"); optimizer sgd(lr=0.1) }
+"""
+    model = Model(reprise, "wide", text)
+    matrix = 512*512*4
+    program = model.compile("all")
+    arena = events(run(program, "--memory"), "start")[0]["arena"]
+    training = events(run(program, "--memory"), "memory")[0]["live_peak"]
+    expect(training < matrix < arena, f"training {training}, arena {arena}")
+    report, smallest = model.refused("--memory-budget=1")
+    expect(smallest == arena and "which evaluation needs" in report, report)
+    for command, words in (("plan", []), ("compile", ["-o", "small"])):
+        report = model.call(command, f"--memory-budget={arena - 1}", *words, code=3).stderr
+        expect(f"training fits {arena - 1:,} B" in report and f"smallest budget with a plan: {arena:,} B" in report, report)
+    expect(not os.path.exists("small"), "a program was made that cannot evaluate")
+    tight = model.compile("tight", f"--memory-budget={arena}")
+    for words in (["--steps", "3", "--save", "x.st"], ["--eval", "--load", "x.st"]):
+        expect([e for e in map(json.loads, run(program, *words).splitlines()) if e["event"] == "test"] ==
+               [e for e in map(json.loads, run(tight, *words).splitlines()) if e["event"] == "test"], "evaluation differs")
+    model.call("sweep", "--points=3", "-q", "--csv=curve.csv")
+    expect(all(int(line.split(",")[1]) >= arena for line in open("curve.csv").read().splitlines()[1:]), open("curve.csv").read())
+
+
 def demands(reprise, source):
     """`keep` and `recompute` are obeyed, or the budget is refused with the line."""
     plain = "z = tanh(second:Linear(h, W))\n  z = sigmoid(more:Linear(z, W))"
@@ -357,7 +392,7 @@ def curves(reprise, source, models_of_curves):
 
 def main():
     reprise, source, group = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
-    groups = {f.__name__: f for f in (adam, logits, frozen, steps, strategies, resume, report, demands, curves)}
+    groups = {f.__name__: f for f in (adam, logits, frozen, steps, strategies, resume, report, evaluation, demands, curves)}
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         models.write_data()

@@ -101,7 +101,7 @@ def train(model):
         return done.stdout
 
     output("--steps", "3", "--poison", "--save", "weights.st", "--dump-grads", "gradients.st", "--log", "log.jsonl")
-    losses = [json.loads(line)["loss"] for line in open("log.jsonl") if '"step"' in line and '"loss"' in line]
+    losses = [event["loss"] for event in map(json.loads, open("log.jsonl")) if event["event"] == "step"]
     memory = [json.loads(line) for line in output("--memory").splitlines() if '"memory"' in line][0]
     plan = json.loads(output("--plan"))
     return losses, open("gradients.st", "rb").read(), open("weights.st", "rb").read(), memory, plan

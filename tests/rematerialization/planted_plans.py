@@ -20,6 +20,8 @@ class Graph:
             for name in node.get("writes", []):
                 self.writers.setdefault(name, []).append(i)
         self.results = set(graph["results"])
+        self.demands = {output["id"]: output.get("decision") for node in self.nodes for output in node["outputs"]}
+        self.first_stage = next((i for i, node in enumerate(self.nodes) if node.get("phase") == "backward"), len(self.nodes))
         self.until = {}
 
     def find(self, op, phase="forward"):
@@ -98,7 +100,8 @@ def plan_of_runs(graph, runs):
 
 def plan_at_random(graph, random, eagerness):
     """A valid schedule: after each node, storages that can be made again are freed with probability `eagerness`, what a node
-    needs is made again right before it, outputs are dropped or put into inputs that end, at random."""
+    needs is made again right before it, outputs are dropped or put into inputs that end, at random. What the source wants kept
+    or made again is."""
     schedule = Schedule(graph)
     end = len(graph.nodes)
 
@@ -108,7 +111,10 @@ def plan_at_random(graph, random, eagerness):
 
     def may_go(name, stage):
         later = uses(name, stage)
-        return not later or max(later) < graph.repeatable_until(graph.producer[name])
+        return not later or (graph.demands[name] != "keep" and max(later) < graph.repeatable_until(graph.producer[name]))
+
+    def must_go(name, stage):
+        return stage == graph.first_stage and graph.demands[name] == "recompute"
 
     def in_place(i, needed, stage):
         into = {}
@@ -133,7 +139,8 @@ def plan_at_random(graph, random, eagerness):
     def sweep(stage, held):
         for name in sorted(schedule.live):
             later = uses(name, stage)
-            if name not in held and (not later or (may_go(name, stage) and random.random() < eagerness)):
+            if name not in held and (not later or (may_go(name, stage) and
+                                                       (must_go(name, stage) or random.random() < eagerness))):
                 schedule.free(name)
 
     for i in range(end):
