@@ -10,13 +10,46 @@ const RpBackend *rp_backend(const RpContext *context) {
   return context->program->device ? context->program->device->backend : NULL;
 }
 
+/* ---- host memory: the arena between two guard zones ---- */
+
+/* The address sanitizer has guard zones of its own, finer ones. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { LEAST_GUARD_BYTES = 0 };
+#else
+enum { LEAST_GUARD_BYTES = 4096 };
+#endif
+enum { GUARD = 0xC3 };
+
+static int64_t host_alignment(const RpContext *context) {
+  return context->program->alignment > 64 ? context->program->alignment : 64;
+}
+
+static int64_t guard_bytes(const RpContext *context) {
+  int64_t alignment = host_alignment(context);
+  return (LEAST_GUARD_BYTES + alignment - 1) / alignment * alignment;
+}
+
 static bool open_host(RpContext *context, RpStatus *status) {
-  int64_t alignment = context->program->alignment > 64 ? context->program->alignment : 64;
-  int64_t bytes = context->program->arena_bytes;
+  int64_t alignment = host_alignment(context), guard = guard_bytes(context), bytes = context->program->arena_bytes;
   int64_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  context->arena = aligned_alloc((size_t)alignment, (size_t)(rounded > 0 ? rounded : alignment));
-  if (context->arena) return true;
-  return rp_fail(status, RP_NO_DEVICE, "no memory for the arena of %lld bytes", (long long)bytes);
+  char *block = aligned_alloc((size_t)alignment, (size_t)(guard + (rounded > 0 ? rounded : alignment) + guard));
+  if (!block) return rp_fail(status, RP_NO_DEVICE, "no memory for the arena of %lld bytes", (long long)bytes);
+  context->arena = block + guard;
+  memset(block, GUARD, (size_t)guard);
+  memset(context->arena + bytes, GUARD, (size_t)guard);
+  return true;
+}
+
+static bool is_guard(const char *bytes, int64_t count) {
+  for (int64_t i = 0; i < count; i++)
+    if ((unsigned char)bytes[i] != GUARD) return false;
+  return true;
+}
+
+bool rp_arena_is_intact(const RpContext *context) {
+  int64_t guard = guard_bytes(context);
+  if (rp_backend(context)) return true;
+  return is_guard(context->arena - guard, guard) && is_guard(context->arena + context->program->arena_bytes, guard);
 }
 
 bool rp_arena_open(RpContext *context, RpStatus *status) {
@@ -27,7 +60,7 @@ bool rp_arena_open(RpContext *context, RpStatus *status) {
 void rp_arena_close(RpContext *context) {
   const RpBackend *backend = rp_backend(context);
   if (backend) backend->close(context);
-  free(context->arena);
+  if (context->arena) free(context->arena - (backend ? 0 : guard_bytes(context)));
   context->arena = NULL;
 }
 

@@ -41,6 +41,8 @@ typedef struct RpBackend {
 /* Allocates the arena of context->program: the one allocation for the model. */
 bool rp_arena_open(RpContext *context, RpStatus *status);
 void rp_arena_close(RpContext *context);
+/* Are the guard zones before and behind the arena as they were filled? True on a device, which has none. */
+bool rp_arena_is_intact(const RpContext *context);
 
 /* status may be NULL inside observers: a device then keeps the error for rp_phase_finish. */
 bool rp_arena_read(const RpContext *context, int64_t offset, void *to, int64_t bytes, RpStatus *status);

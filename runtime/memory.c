@@ -56,6 +56,7 @@ void rp_memory_kernel(RpMemoryWatch *watch, const RpContext *context, int64_t ke
     }
     rp_arena_fill(context, from, POISON, to - from, NULL);
   }
+  if (!watch->trespasser && !rp_arena_is_intact(context)) watch->trespasser = done;
 }
 
 bool rp_memory_finish(RpMemoryWatch *watch, const RpContext *context, RpStatus *status) {

@@ -20,6 +20,9 @@ bool rp_run_phase(RpRun *run, const RpPhase *phase, RpData *data, int64_t next, 
   if (!rp_phase_start(context, &run->control, status)) return false;
   if (next >= 0 && !context->observer) rp_inputs_prefetch(run, data, next);
   if (!rp_phase_finish(context, &run->control, run->scalars, status)) return false;
+  const RpKernel *trespasser = run->observation.memory.trespasser;
+  if (trespasser)
+    return rp_fail(status, RP_INTERNAL, "%s: %s has written outside the arena", trespasser->source, trespasser->name);
   int32_t fault = run->control.fault;
   if (fault == 0) return true;
   if (fault < 0 || fault > program->check_count) {

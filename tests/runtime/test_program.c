@@ -397,6 +397,19 @@ static void test_poison_in_evaluation(void **state) {
   assert_contains("out", "\"loss\":null");
 }
 
+/* On the host: the emulated device and the sanitizer watch the bytes around the arena themselves. */
+static void test_guard_zones(void **state) {
+  (void)state;
+#if defined(BEFORE) && !defined(__SANITIZE_ADDRESS__)
+  static const char *const planted[] = {BEFORE, BEHIND};
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(run("%s --steps 1 --save clean", planted[i]), 0);
+    assert_int_equal(run("%s --steps 1 --poison --save planted", planted[i]), 70);
+    assert_contains("err", "regression.rp:5:8: loss has written outside the arena");
+  }
+#endif
+}
+
 static void test_no_memory(void **state) {
   (void)state;
   assert_int_equal(run("ASAN_OPTIONS=allocator_may_return_null=1 %s", TOO_LARGE), 7);
@@ -505,6 +518,7 @@ int main(void) {
       cmocka_unit_test(test_memory),
       cmocka_unit_test(test_memory_is_constant),
       cmocka_unit_test(test_poison),
+      cmocka_unit_test(test_guard_zones),
       cmocka_unit_test(test_trace),
       cmocka_unit_test(test_threads),
       cmocka_unit_test(test_poison_in_evaluation),
