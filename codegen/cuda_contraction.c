@@ -9,11 +9,30 @@ static int64_t float_offset(const GraphEmission *graph, ValueId value) {
   return layout_offset(graph, value_layout(graph, value), F32);
 }
 
+static bool lie_alike(const GraphEmission *graph, ValueId a, ValueId b) {
+  enum { ALIGNMENT = 256 }; /* of storages */
+  const ViewLayout *x = &value_layout(graph, a)->view, *y = &value_layout(graph, b)->view;
+  bool alike = x->rank == y->rank && (x->offset - y->offset) * dtype_bytes(F32) % ALIGNMENT == 0;
+  for (int axis = 0; alike && axis < x->rank; axis++) alike = x->strides[axis] == y->strides[axis];
+  return alike;
+}
+
+/* cuBLAS chooses a kernel by strides and alignment, and kernels add in different orders: a clone has to have those of
+ * its original, or a budget would change the result. */
+static bool lies_like_original(const GraphEmission *graph, const Node *node) {
+  if (node->original == NO_NODE) return true;
+  const Node *original = graph_node(graph->compiled->graph, node->original);
+  return lie_alike(graph, node->inputs[0], original->inputs[0]) &&
+         lie_alike(graph, node->inputs[1], original->inputs[1]) &&
+         lie_alike(graph, node->outputs[0], original->outputs[0]);
+}
+
 static void emit_cublas(GraphEmission *graph, NodeId id, const Product *p, Text *steps) {
   const Node *node = graph_node(graph->compiled->graph, id);
   Matrix a = matrix_form(p->m, p->k, p->a_m, p->a_k), b = matrix_form(p->k, p->n, p->b_k, p->b_n),
          c = matrix_form(p->m, p->n, p->c_m, p->c_n);
   ASSERT(!c.transposed && node->workspace > 0);
+  ASSERT(lies_like_original(graph, node));
   Text call = {.arena = graph->emission->arena};
   const char *batch = p->batch.rank ? memory_format(call.arena, "&%s", batch_constant(graph, &p->batch)) : "NULL";
   text_append(&call, "rp_cuda_gemm(context, %s, %s, %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", ", batch,
