@@ -239,7 +239,7 @@ static void write_headers(const CudaProgram *program, Text *text) {
 /* Any bytes and a NUL, as string literals: compilers read them faster than numbers. */
 static void write_bytes(Text *text, const char *name, const char *bytes, int64_t length) {
   enum { BYTES_PER_LINE = 96 };
-  text_line(text, "static const char %s[%" PRId64 "] =", name, length + 1);
+  text_line(text, "static _Alignas(16) const char %s[%" PRId64 "] =", name, length + 1);
   for (int64_t start = 0; start < length; start += BYTES_PER_LINE) {
     text_append(text, "    \"");
     for (int64_t i = start; i < length && i < start + BYTES_PER_LINE; i++) {
