@@ -10,8 +10,8 @@
  * that keeps everything, no step from their making to the assembly holds more than the most that one of them held
  * before. Where the assembly follows at once, that may rise (outputs that took the bytes of inputs have bytes of their
  * own now), but neither above the peak of the schedule nor, what bounds the smallest budget, the bytes that the making
- * node alone works on above those of the largest node. Nodes that write any layout make parts: pointwise ones and
- * contractions. Hand-made kernels and reductions write densely. */
+ * node alone works on above those of the largest node. Pointwise nodes and contractions make parts anywhere;
+ * hand-made kernels and reductions write densely, so only where the slice is contiguous. */
 #include "passes/facts.h"
 #include "passes/storage.h"
 
@@ -100,12 +100,22 @@ static bool show_through(const Chooser *c, const NodeList *chain, ViewLayout lay
   return true;
 }
 
-/* Rows of a product are dense and do not overlap. */
-static bool may_write(const Node *producer, const ViewLayout *layout) {
-  if (op_kind(producer->op) == KIND_POINTWISE) return true;
+/* Pointwise nodes write any layout; rows of a product are dense and do not overlap; the others write densely, to where
+ * a storage might begin. */
+static bool may_write(const Chooser *c, const Node *producer, DataType dtype, const ViewLayout *layout) {
   int last = layout->rank - 1;
-  return op_kind(producer->op) == KIND_CONTRACTION && (layout->dims[last] == 1 || layout->strides[last] == 1) &&
-         (layout->dims[last - 1] == 1 || layout->strides[last - 1] >= layout->dims[last]);
+  switch (op_kind(producer->op)) {
+    case KIND_POINTWISE:
+      return true;
+    case KIND_CONTRACTION:
+      return (layout->dims[last] == 1 || layout->strides[last] == 1) &&
+             (layout->dims[last - 1] == 1 || layout->strides[last - 1] >= layout->dims[last]);
+    case KIND_KERNEL:
+    case KIND_REDUCTION:
+      return layout_is_dense(layout) && layout->offset * dtype_bytes(dtype) % c->table->alignment == 0;
+    default:
+      return false;
+  }
 }
 
 /* The value that would have to be made elsewhere so that the input lies in its slice, and where. */
@@ -122,7 +132,7 @@ static PartInput find_part(const Chooser *c, const Node *assembly, int input) {
   const Type *type = value_type(c->graph, part.root);
   bool lies_there = producer->phase == assembly->phase && show_through(c, &chain, layout_dense(type), &view) &&
                     invert_view(type, &view, &slice, &part.view) && show_through(c, &chain, part.view, &shown) &&
-                    layout_equal(&shown, &slice) && may_write(producer, &part.view);
+                    layout_equal(&shown, &slice) && may_write(c, producer, type->dtype, &part.view);
   return lies_there ? part : none;
 }
 

@@ -113,6 +113,7 @@ static ValueId random_assembly(Generator *g, ValueId x) {
   int axis = random_below(&g->random, value_type(g->graph, x)->rank), kind = random_below(&g->random, 4);
   if (!kind) return build_concat(g->graph, 2, (ValueId[]){x, x}, axis);
   ValueId a = BUILD(g->graph, tanh, x), b = BUILD(g->graph, multiply, x, a), c = BUILD(g->graph, sigmoid, x);
+  if (random_below(&g->random, 3) == 0) c = BUILD(g->graph, softmax_rows, x);
   if (kind == 1) return build_concat(g->graph, 3, (ValueId[]){c, x, BUILD(g->graph, sin, b)}, axis);
   return build_concat(g->graph, 2 + kind % 2, (ValueId[]){b, c, BUILD(g->graph, cos, x)}, axis);
 }
