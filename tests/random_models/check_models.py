@@ -1,6 +1,6 @@
-"""usage: check_models.py REPRISE FIRST_SEED COUNT BUDGETS [PLANS]
+"""usage: check_models.py REPRISE FIRST_SEED COUNT BUDGETS [PLANS [STEPS]]
 
-For each seed a random model (generate_model.py) in a temporary folder:
+For each seed a random model (generate_model.py) of up to STEPS (8) steps in a temporary folder:
 - `reprise verify` passes: gradients against finite differences, the program against the interpreter;
 - at BUDGETS budgets from the smallest that has a plan up to that of keeping everything, the program runs with freed memory
   poisoned; weights, gradients and outputs are bitwise those of keeping everything, and the measured high water is the arena,
@@ -115,8 +115,8 @@ def check_planted(reprise, folder, expected, keep_all, count, random):
         check_memory("planted", folder, plan["peak"])
 
 
-def check_model(reprise, seed, count, plans, folder):
-    model = Model(seed)
+def check_model(reprise, seed, count, plans, steps, folder):
+    model = Model(seed, steps)
     text = model.text()
     with open(f"{folder}/model.rp", "w") as file:
         file.write(text)
@@ -138,12 +138,13 @@ def check_model(reprise, seed, count, plans, folder):
 
 
 def main():
-    reprise, first, count, budgets, plans = os.path.abspath(sys.argv[1]), *map(int, [*sys.argv[2:], 0][:4])
+    reprise, given = os.path.abspath(sys.argv[1]), [int(word) for word in sys.argv[2:]]
+    first, count, budgets, plans, steps = given + [0, 8][len(given) - 3:]
     failures = 0
     for seed in range(first, first + count):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                check_model(reprise, seed, budgets, plans, folder)
+                check_model(reprise, seed, budgets, plans, steps, folder)
             except Failure as failure:
                 failures += 1
                 print(f"seed {seed}: {failure}\n{open(folder + '/model.rp').read()}", flush=True)

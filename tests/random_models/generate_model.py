@@ -44,8 +44,9 @@ POINTWISE = ["tanh({})", "sigmoid({})", "silu({})", "gelu({})", 'gelu({}, "tanh"
 
 
 class Model:
-    def __init__(self, seed):
+    def __init__(self, seed, most_steps=8):
         self.random = random.Random(seed)
+        self.most_steps = most_steps
         choose = self.random.choice
         self.batch, self.length = choose([1, 2, 3, 5]), choose([1, 2, 3, 4, 7])
         self.heads = choose([1, 2, 3])
@@ -233,7 +234,7 @@ class Model:
         self.line(f"param table: [V, E] = normal(0.5)")
         self.line("e = embed(table, token)")
         self.pool = ["x", "e"]
-        for _ in range(self.random.randrange(1, 9)):
+        for _ in range(self.random.randrange(1, self.most_steps + 1)):
             self.step()
         self.loss()
         head = f"dim B = {self.batch}, T = {self.length}, E = {self.width}, V = {self.vocabulary}\nconst H = {self.heads}\n"

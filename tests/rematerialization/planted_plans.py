@@ -131,7 +131,7 @@ def plan_at_random(graph, random, eagerness):
             if name not in schedule.live:
                 make(graph.producer[name], stage, needed | set(inputs), {name})
         again = i in schedule.ran
-        drop = [name for name in graph.outputs(i) if again and (name in schedule.live or
+        drop = [name for name in graph.outputs(i) if again and (name in schedule.live or graph.demands[name] == "keep" or
                                                                   (name not in wanted and random.random() < 0.7))]
         after = stage if again else stage + 1
         schedule.run(i, drop, {output: host for output, host in in_place(i, needed, after).items() if output not in drop})
