@@ -338,8 +338,8 @@ static double round_bound(const PlanGraph *graph, double bound) {
   return ceil(safe);
 }
 
-double bound_cost(MemoryArena *arena, const PlanGraph *graph, const BoundOptions *options, int64_t *work) {
-  *work = 0;
+double bound_cost(MemoryArena *arena, const PlanGraph *graph, const BoundOptions *options, BoundWork *work) {
+  *work = (BoundWork){0};
   if (bound_memory(arena, graph) > options->budget) return HUGE_VAL;
   Phases phases = {.graph = graph, .options = options, .mip = mip_create(arena)};
   phases.unit = fmax(1.0, (double)options->budget / 1e4);
@@ -357,7 +357,7 @@ double bound_cost(MemoryArena *arena, const PlanGraph *graph, const BoundOptions
   MipLimits limits = {.nodes = options->nodes, .work = options->work, .gap = 1e-6};
   limits.cutoff = options->target;
   MipResult result = mip_solve(phases.mip, &limits, &events);
-  *work = result.work;
+  *work = (BoundWork){.all = result.work, .root = result.root_work};
   if (result.status == MIP_INFEASIBLE) return HUGE_VAL;
   return fmax(graph->base_cost, round_bound(graph, result.bound));
 }

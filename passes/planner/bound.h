@@ -24,8 +24,12 @@ typedef struct BoundOptions {
   void *context;
 } BoundOptions;
 
+typedef struct BoundWork {
+  int64_t all, root; /* as in mip.h; root: of the relaxation alone */
+} BoundWork;
+
 /* The bound on the whole cost (base cost included); HUGE_VAL when it proves that no schedule in this order fits. *work
  * receives what was done of options->work. */
-double bound_cost(MemoryArena *arena, const PlanGraph *graph, const BoundOptions *options, int64_t *work);
+double bound_cost(MemoryArena *arena, const PlanGraph *graph, const BoundOptions *options, BoundWork *work);
 
 #endif

@@ -9,6 +9,7 @@
 
 enum {
   MOST_ROUNDS = 3,      /* bounds that may use up their work */
+  FIRST_SHARE = 8,      /* the bound of one phase, often the only one of a large graph, may do more */
   BRANCH_SIZE = 600000, /* branch-and-bound nodes x phases x forward nodes */
   FEWEST_NODES = 100
 };
@@ -20,22 +21,23 @@ static int64_t most_nodes(const PlanGraph *graph, int64_t limit, int32_t phases)
   return nodes < limit ? nodes : limit;
 }
 
-/* Ends when the bound has reached the target, has not risen twice in a row, or the work is done. */
+/* Ends when the bound has reached the target, has not risen twice in a row, or when the work is done: after a
+ * relaxation that took half of it, one of more phases would not come to an end. */
 static void compute(const PlanGraph *graph, BoundOptions options, const int32_t *phases, int32_t count, int results) {
   double best = graph->base_cost;
   int64_t limit = options.nodes, each = options.work, left = MOST_ROUNDS * each;
   for (int32_t i = 0, idle = 0; i < count && idle < 2 && left > 0 && best < options.target; i++) {
     MemoryArena *arena = memory_arena_create();
-    int64_t work;
+    BoundWork work;
     options.phases = phases[i];
     options.nodes = most_nodes(graph, limit, phases[i]);
-    options.work = left < each ? left : each;
+    options.work = phases[i] == 1 ? FIRST_SHARE * each : each < left ? each : left;
     double bound = bound_cost(arena, graph, &options, &work);
     memory_arena_destroy(arena);
     if (write(results, &bound, sizeof bound) != sizeof bound) return;
     idle = bound > best * (1 + LEAST_RISE) ? 0 : idle + (i > 1);
     best = fmax(best, bound);
-    left -= work;
+    if (phases[i] > 1) left = 2 * work.root > options.work ? 0 : left - work.all;
   }
 }
 

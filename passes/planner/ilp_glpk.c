@@ -19,6 +19,7 @@ typedef struct Session {
   double *values;
   double bound;
   int64_t nodes; /* for which cuts were sought */
+  int64_t root_work;
   bool stopped;
 } Session;
 
@@ -82,7 +83,8 @@ static void note_bound(Session *session, glp_tree *tree) {
 /* Work done so far: simplex iterations and, for branching and cuts, what each node costs. */
 static int64_t work_done(const Session *session) {
   int64_t iterations = glp_get_it_cnt(session->problem);
-  return iterations * (3 * session->mip->rows.count + 1000) + session->nodes * 10 * session->mip->entries.count;
+  return iterations * (3 * session->mip->rows.count + 1000) +
+         session->nodes * (10 * session->mip->entries.count + 30000);
 }
 
 static void on_event(glp_tree *tree, void *info) {
@@ -139,10 +141,8 @@ static int branch(Session *session) {
 static MipStatus run(Session *session) {
   load_problem(session);
   int fault = solve_root(session);
-  if (fault == GLP_EITLIM) { /* the dual simplex has climbed to a bound all the same */
-    if (glp_get_dual_stat(session->problem) == GLP_FEAS) session->bound = glp_get_obj_val(session->problem);
-    return MIP_LIMIT;
-  }
+  session->root_work = work_done(session);
+  if (fault == GLP_EITLIM) return MIP_LIMIT;
   if (fault) return MIP_FAILED;
   int relaxed = glp_get_status(session->problem);
   if (relaxed == GLP_NOFEAS) return MIP_INFEASIBLE;
@@ -172,13 +172,14 @@ MipResult mip_solve(Mip *mip, const MipLimits *limits, const MipEvents *events) 
   glp_term_out(GLP_OFF);
   if (setjmp(broken)) {
     glp_free_env();
-    return (MipResult){.status = MIP_FAILED, .bound = -HUGE_VAL, .work = limits->work};
+    return (MipResult){.status = MIP_FAILED, .bound = -HUGE_VAL, .work = limits->work, .root_work = limits->work};
   }
   glp_error_hook(on_error, NULL);
   session->problem = glp_create_prob();
   result->status = run(session);
   result->bound = session->bound;
   result->work = work_done(session);
+  result->root_work = session->root_work;
   if (result->status == MIP_OPTIMAL) {
     double objective = glp_mip_obj_val(session->problem);
     result->bound = fmin(objective, fmax(session->bound, objective - limits->gap * fabs(objective)));

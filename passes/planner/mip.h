@@ -52,7 +52,7 @@ typedef struct MipEvents {
 
 typedef struct MipLimits {
   int64_t nodes; /* branch-and-bound nodes */
-  int64_t work;  /* simplex iterations x (3 rows + 1000) + nodes x 10 entries: about 30 ns each */
+  int64_t work;  /* simplex iterations x (3 rows + 1000) + nodes x (10 entries + 30000), each some 30 ns */
   double gap;    /* relative */
   double cutoff; /* stop once every open node's bound is at least this; HUGE_VAL for none */
 } MipLimits;
@@ -61,8 +61,8 @@ typedef enum MipStatus { MIP_OPTIMAL, MIP_FEASIBLE, MIP_INFEASIBLE, MIP_LIMIT, M
 
 typedef struct MipResult {
   MipStatus status;
-  double bound; /* lower bound on any solution; -HUGE_VAL when none is known */
-  int64_t work; /* done, as in the limits */
+  double bound;            /* lower bound on any solution; -HUGE_VAL when none is known */
+  int64_t work, root_work; /* done, as in the limits: in all and by the root relaxation */
 } MipResult;
 
 /* Solves. MIP_FAILED: the solver broke down (numerically, or an internal error of GLPK, which it survives). */

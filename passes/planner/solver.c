@@ -4,6 +4,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "passes/planner/block_plan.h"
 #include "passes/planner/bound_process.h"
 #include "passes/planner/exact.h"
 #include "passes/planner/local_search.h"
@@ -17,15 +18,18 @@ enum {
   SEARCH_WORK = 30000000, /* nodes x moves of a round of local search, at most */
   SEARCH_MOVES = 400,     /* moves per node of a round, at most */
   SEARCH_ROUNDS = 9,
-  BISECTIONS = 12,        /* of the budget, when the smallest one is sought */
-  ILP_WINDOW = 20,        /* grid points, at most */
-  ILP_SIZE = 9000,        /* grid points x forward nodes: the window of large graphs is smaller */
-  ILP_NODES = 2000,       /* branch-and-bound nodes by default */
-  ILP_WORK = 250000000,   /* of the integer program (mip.h) */
-  BOUND_NODES = 2000,     /* branch-and-bound nodes of a lower bound, at most */
-  BOUND_WORK = 100000000, /* of a lower bound */
-  BOUND_SIZE = 9000,      /* phases x forward nodes of the sharper lower bounds */
-  HUGE_GRAPH = 10000      /* nodes: neither programs nor nested recomputation, whose set-up is quadratic */
+  BISECTIONS = 12,              /* of the budget, when the smallest one is sought */
+  ILP_WINDOW = 20,              /* grid points, at most */
+  ILP_SIZE = 9000,              /* grid points x forward nodes: the window of large graphs is smaller */
+  MOST_ILP_NODES = 1500,        /* nodes of a graph for the integer program */
+  ILP_NODES = 2000,             /* branch-and-bound nodes by default */
+  ILP_WORK = 250000000,         /* of the integer program (mip.h) */
+  BOUND_NODES = 2000,           /* branch-and-bound nodes of a lower bound, at most */
+  BOUND_WORK = 150000000,       /* of a lower bound, at most */
+  BOUND_WORK_PER_NODE = 800000, /* forward node */
+  BOUND_SIZE = 9000,            /* phases x forward nodes of the sharper lower bounds */
+  LARGE_GRAPH = 300,            /* nodes: planned block by block too */
+  HUGE_GRAPH = 10000            /* nodes: neither programs nor nested recomputation, whose set-up is quadratic */
 };
 
 /* A gap that no longer matters: a hundredth of a per cent of the step. */
@@ -158,6 +162,18 @@ static void try_nested(Solver *solver, int64_t budget) {
   memory_arena_destroy(scratch);
 }
 
+/* Block by block, from small blocks to large ones, in which more can be dropped. */
+static void try_blocks(Solver *solver) {
+  static const int32_t fewest[] = {4, 12, 40};
+  for (size_t i = 0; i < sizeof fewest / sizeof *fewest && !done(solver); i++) {
+    MemoryArena *scratch = memory_arena_create();
+    BlockPlan found = block_plan(scratch, solver->graph, solver->options->budget, fewest[i]);
+    if (found.kinds) say(solver, memory_format(scratch, "%d blocks of %d kinds", found.blocks, found.kinds));
+    if (found.runs.count) offer(solver, found.runs);
+    memory_arena_destroy(scratch);
+  }
+}
+
 /* Exact search; returns true when it settled the question. */
 static bool try_exact(Solver *solver) {
   MemoryArena *scratch = memory_arena_create();
@@ -188,10 +204,11 @@ static double best_cost(const Solver *solver) { return solver->result.best ? sol
 /* The phase bounds in ascending sharpness; large graphs get fewer phases. */
 static void start_bounds(Solver *solver) {
   static const int32_t phases[] = {1, 4, 8, 16, 24, 32};
-  if (is_huge(solver)) return;
   int32_t count = 1;
   while (count < 6 && (int64_t)phases[count] * solver->graph->first_stage <= BOUND_SIZE) count++;
   BoundOptions options = {.budget = solver->options->budget, .nodes = BOUND_NODES, .work = BOUND_WORK};
+  int64_t work = (int64_t)BOUND_WORK_PER_NODE * solver->graph->first_stage;
+  if (work < options.work) options.work = work;
   options.target = best_cost(solver);
   solver->bounds = bound_process_start(solver->graph, &options, phases, count);
 }
@@ -237,7 +254,8 @@ static void search_rounds(Solver *solver) {
                round == 1 ? round_moves(solver) / 4 : round_moves(solver));
     if (round == 1) start_bounds(solver);
     if (!done(solver)) take_bound(solver);
-    if (round == 2 && !done(solver) && !is_huge(solver) && gap_of(solver) > worthwhile_gap) try_ilp(solver);
+    if (round == 2 && !done(solver) && solver->graph->nodes.count <= MOST_ILP_NODES && gap_of(solver) > worthwhile_gap)
+      try_ilp(solver);
     if (solver->result.proven_infeasible) break;
     idle = best_cost(solver) < before || !solver->result.best ? 0 : idle + (round > 1);
     if (idle >= patience(solver)) break;
@@ -247,6 +265,7 @@ static void search_rounds(Solver *solver) {
 }
 
 static void improve(Solver *solver) {
+  if (solver->graph->nodes.count > LARGE_GRAPH) try_blocks(solver);
   say(solver, "nested recomputation");
   try_nested(solver, solver->options->budget);
   search_rounds(solver);

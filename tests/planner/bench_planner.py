@@ -6,7 +6,7 @@ usage: bench_planner.py --planner=PROGRAM --checker=check_plan.py [--data=FOLDER
 
 --data: the public instances (monet-*.json, checkmate-*.json, dtr-*.json), at the budgets of their publications and the
 fractions below. --reprise: exports of the models of this project, by `reprise compile --emit=graph`. --synthetic: graphs of
-make_graph.py. All of them, and further graph files, are planned at 0.9, 0.7, 0.5, 0.3 of the keep-everything peak. --only:
+make_graph.py. All of them, and further graph files, are planned at 0.9, 0.7, 0.5, 0.3 of the keep-everything peak (a chain also at 0.15). --only:
 those whose path contains TEXT. Every plan is replayed by the checker. `cpu s` is the processor time of both of the planner's
 processes, `wall s` depends on what else the machine does.
 """
@@ -19,6 +19,7 @@ import tempfile
 import time
 
 FRACTIONS = (0.9, 0.7, 0.5, 0.3)
+SMALLER = {"chain64": (0.15,)}
 # Overhead in % over keeping everything: 24 h of Gurobi on 12 threads (MONeT's runs; the proven costs for vgg_unet).
 PUBLISHED = {("monet-vgg16", 10): 2.03, ("monet-vgg16", 9): 2.35, ("monet-vgg16", 8): 4.16,
              ("monet-unet", 10): 2.42, ("monet-unet", 8): 3.48, ("monet-unet", 7): 4.42, ("monet-unet", 6): 6.03,
@@ -146,7 +147,7 @@ def cases_of(graph, peak):
     for (instance, budget) in PUBLISHED:
         if instance == name:
             yield budget, int(budget * 2**30) - fixed if budget > 1 else int(budget * peak)
-    for fraction in FRACTIONS:
+    for fraction in FRACTIONS + SMALLER.get(name, ()):
         yield fraction, int(fraction * peak)
 
 

@@ -173,7 +173,7 @@ static void check_solvers(Offers *offers) {
   for (int32_t phases = 1; phases <= 5; phases += 2) {
     BoundOptions bound = {
         .budget = offers->budget, .phases = phases, .nodes = 1000, .work = 10000000, .target = HUGE_VAL};
-    int64_t work;
+    BoundWork work;
     double low = bound_cost(arena, graph, &bound, &work);
     if (offers->truth >= 0 && low > offers->truth + 1e-6) fail_msg("bound %g above the optimum %g", low, offers->truth);
   }

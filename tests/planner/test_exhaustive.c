@@ -77,7 +77,7 @@ static void check_bounds_alone(const Case *test) {
   for (int32_t phases = 1; phases <= 4; phases += 3) {
     BoundOptions options = {
         .budget = test->budget, .phases = phases, .nodes = 200, .work = 2000000, .target = HUGE_VAL};
-    int64_t work;
+    BoundWork work;
     if (test->truth >= 0) check_bound((void *)test, bound_cost(arena, test->graph, &options, &work), PLAN_SCOPE_ORDER);
   }
   memory_arena_destroy(arena);
