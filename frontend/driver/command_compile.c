@@ -189,20 +189,40 @@ static void warn_without_train_block(const Options *options, const Module *modul
           module->name);
 }
 
+static bool to_standard_output(const char *path) { return path && string_equal(path, "-"); }
+
+/* Standard output takes one text. Returns EXIT_OK, or EXIT_USAGE after its message. */
+static int check_outputs(const Options *options) {
+  int code = check_picture_options(options);
+  if (code || !to_standard_output(options->output)) return code;
+  bool one = !(options->emissions & (options->emissions - 1)) && options->emissions != EMIT_EXECUTABLE;
+  bool others = pictures_take_output(options) || to_standard_output(options->plan_output);
+  if (!one)
+    fprintf(stderr,
+            "reprise compile: '-o -' goes with --emit of one text (c, cu, ptx, kernels, ir, graph or report)\n");
+  else if (others && options->emissions != EMIT_REPORT)
+    fprintf(stderr, "reprise compile: only one result can go to standard output\n(see 'reprise compile --help')\n");
+  return one && (!others || options->emissions == EMIT_REPORT) ? EXIT_OK : EXIT_USAGE;
+}
+
+static int write_graphs(const Options *options, const Compilation *compilation) {
+  int code = EXIT_OK;
+  if (options->emissions & EMIT_IR)
+    code = write_emission(options, EMIT_IR, ".ir", module_print(options->arena, compilation->module));
+  if (code == EXIT_OK && options->emissions & EMIT_GRAPH)
+    code = write_emission(options, EMIT_GRAPH, ".graph.json",
+                          plan_graph_text(options->arena, compilation->checkpoint->problem->plan_graph));
+  return code;
+}
+
 int compile_command(const Options *given) {
   Options options = *given;
   Produced produced;
   if (!options.emissions && !options.dump_pass) options.emissions = EMIT_EXECUTABLE;
   if (options.emissions & EMIT_REPORT && !options.report_output)
     options.report_output = output_name(&options, EMIT_REPORT, ".html");
-  int code = check_picture_options(&options);
+  int code = check_outputs(&options);
   if (code) return code;
-  if (options.output && string_equal(options.output, "-") &&
-      (options.emissions & (options.emissions - 1) || options.emissions == EMIT_EXECUTABLE)) {
-    fprintf(stderr,
-            "reprise compile: '-o -' goes with --emit of one text (c, cu, ptx, kernels, ir, graph or report)\n");
-    return EXIT_USAGE;
-  }
   Module *module = load_module(&options, &code);
   if (!module) return code;
   Compilation *compilation = compile_for_target(&options, module, &code);
@@ -210,12 +230,6 @@ int compile_command(const Options *given) {
   warn_without_train_block(&options, module);
   if ((code = make_sources(&options, compilation, &produced))) return code;
   if ((code = write_plan_files(&options, compilation, &produced))) return code;
-  if ((options.emissions & EMIT_IR) &&
-      (code = write_emission(&options, EMIT_IR, ".ir", module_print(options.arena, compilation->module))))
-    return code;
-  if ((options.emissions & EMIT_GRAPH) &&
-      (code = write_emission(&options, EMIT_GRAPH, ".graph.json",
-                             plan_graph_text(options.arena, compilation->checkpoint->problem->plan_graph))))
-    return code;
+  if ((code = write_graphs(&options, compilation))) return code;
   return write_program(&options, compilation, &produced);
 }

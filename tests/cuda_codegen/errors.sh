@@ -91,6 +91,13 @@ if [ -e page.html ] || [ -e plan.json ] || [ -e program ]; then
   echo "FAILED: files are left after NVRTC refused a kernel" >&2
   exit 1
 fi
+# two results on standard output
+code=0
+"$reprise" compile "$examples/trace.rp" --target=cuda --emit=cu -o - --report=- >output 2>&1 || code=$?
+if [ $code != 2 ] || ! grep -q 'only one result can go to standard output' output; then
+  echo "FAILED: two results on standard output: $code" >&2
+  exit 1
+fi
 # the plan alone, and a program for the host, have no kernels
 "$reprise" compile "$examples/trace.rp" --emit=report -o page.html
 if grep -q kernel-table page.html; then
