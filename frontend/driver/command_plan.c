@@ -3,28 +3,22 @@
 #include "frontend/driver/picture_output.h"
 #include "frontend/driver/sweep.h"
 
+int fail_planning(const Options *options, const PlanView *view) {
+  ExitCode code = view->answer.plan ? EXIT_BUDGET_INFEASIBLE : view->answer.exit;
+  if (code == EXIT_BUDGET_INFEASIBLE || (code == EXIT_NO_PLAN && view->budget >= 0))
+    print_infeasible(stderr, options->arena, view);
+  else
+    fprintf(stderr, "reprise: %s\n", view->answer.note ? view->answer.note : "no plan was found within the limits");
+  return code;
+}
+
 int report_plan_faults(const Options *options, const Compilation *compilation) {
-  const Checkpoint *checkpoint = compilation->checkpoint;
   PlanView view = view_of_compilation(compilation);
-  if (checkpoint->compiled.graph) {
+  if (compilation->checkpoint->compiled.graph) {
     if (view.answer.note) fprintf(stderr, "reprise: %s\n", view.answer.note);
     if (planning_fits(&view)) return EXIT_OK;
   }
-  if (view.answer.exit == EXIT_BUDGET_INFEASIBLE || view.answer.plan) {
-    print_infeasible(stderr, options->arena, &view);
-    return EXIT_BUDGET_INFEASIBLE;
-  }
-  fprintf(stderr, "reprise: %s\n", view.answer.note ? view.answer.note : "no plan was found within the limits");
-  return view.answer.exit;
-}
-
-int fail_planning(const Options *options, const PlanView *view) {
-  if (view->answer.exit == EXIT_BUDGET_INFEASIBLE || view->answer.plan) {
-    print_infeasible(stderr, options->arena, view);
-    return EXIT_BUDGET_INFEASIBLE;
-  }
-  fprintf(stderr, "reprise: %s\n", view->answer.note ? view->answer.note : "no plan was found within the limits");
-  return view->answer.exit;
+  return fail_planning(options, &view);
 }
 
 int plan_command(const Options *options) {

@@ -354,6 +354,16 @@ static void print_evaluation(FILE *file, MemoryArena *arena, const PlanView *vie
           format_bytes_exact(arena, view->evaluation_bytes));
 }
 
+static void print_failure(FILE *file, MemoryArena *arena, const PlanView *view) {
+  const char *budget = view->budget >= 0 ? format_bytes_exact(arena, view->budget) : NULL;
+  if (!budget)
+    fprintf(file, "reprise: %s: what its source keeps and recomputes has no plan\n", view->name);
+  else if (view->answer.plan || view->answer.exit == EXIT_BUDGET_INFEASIBLE)
+    fprintf(file, "reprise: %s does not fit %s\n", view->name, budget);
+  else
+    fprintf(file, "reprise: no plan of %s within %s was found, nor that there is none\n", view->name, budget);
+}
+
 void print_infeasible(FILE *file, MemoryArena *arena, const PlanView *view) {
   if (view->answer.plan && view->arena_bytes >= 0 && view->arena_bytes <= view->budget) {
     print_evaluation(file, arena, view);
@@ -361,10 +371,7 @@ void print_infeasible(FILE *file, MemoryArena *arena, const PlanView *view) {
   }
   const Plan *smallest = view->answer.smallest ? view->answer.smallest : view->keep_all;
   Replay *replay = replay_plan(arena, view->graph, smallest);
-  if (view->budget >= 0)
-    fprintf(file, "reprise: %s does not fit %s\n", view->name, format_bytes_exact(arena, view->budget));
-  else
-    fprintf(file, "reprise: %s: what its source keeps and recomputes has no plan\n", view->name);
+  print_failure(file, arena, view);
   if (view->answer.plan)
     fprintf(file, "  a plan of %s was found, but the smallest arena it was packed into is %s (asked %d times)\n",
             format_bytes_exact(arena, view->answer.plan->peak), format_bytes_exact(arena, view->arena_bytes),

@@ -29,8 +29,8 @@ typedef struct ShadowPrice {
 void print_plan(FILE *file, MemoryArena *arena, const PlanView *view, const ShadowPrice *price, bool every_storage);
 /* The plan file's object with "name", "arena", "keep_all", "shadow_price" and the decisions' sources added. */
 char *plan_report_json(MemoryArena *arena, const PlanView *view, const ShadowPrice *price);
-/* Why nothing fits: smallest budget with a plan, largest proven impossible, anatomy and largest storages at the peak,
- * advice. */
+/* Why nothing fits, or that nothing was found: smallest budget with a plan, largest proven impossible, anatomy and
+ * largest storages at the peak, advice. */
 void print_infeasible(FILE *file, MemoryArena *arena, const PlanView *view);
 
 #endif

@@ -101,6 +101,10 @@ budgets)
   ls small* 2>/dev/null | grep -q . && fail "something half-written was left"
   run 3 "$reprise" compile deep.rp -o small --strategy=none --memory-budget=900KiB; complains "none"
   [ ! -e small ] || fail "--strategy=none became another strategy"
+  for command in plan compile; do
+    run 5 "$reprise" $command trace.rp --memory-budget=128 "--planner=echo '{\"event\": \"end\", \"reason\": \"work limit\"}'; exit 5; :"
+    complains "no plan of Trace within 128 B was found"; complains "smallest budget with a plan: [0-9,]* B"; complains "note: work limit"
+  done
   ;;
 plan)
   [ -f "$shared/graphs/chain8.json" ] || { echo "no public graphs at $shared: skipped"; exit 77; }
