@@ -15,16 +15,16 @@ static void *open_library(const char *name) {
   return dlopen(there ? path : name, RTLD_NOW | RTLD_LOCAL);
 }
 
-static bool find(void *library, const char *symbol, const char *file, void *function, RpStatus *status) {
+static bool find(void *library, const char *symbol, const char *file, const char *needed, void *function,
+                 RpStatus *status) {
   void *address = dlsym(library, symbol);
   memcpy(function, &address, sizeof address); /* POSIX: a function's address fits */
   if (address) return true;
-  return rp_fail(status, RP_NO_DEVICE, "%s has no %s: install the NVIDIA driver for CUDA 13 (580 or later)", file,
-                 symbol);
+  return rp_fail(status, RP_NO_DEVICE, "%s has no %s: install %s", file, symbol, needed);
 }
 
 static bool load_driver(CudaLibraries *libraries, RpStatus *status) {
-  static const char file[] = "libcuda.so.1";
+  static const char file[] = "libcuda.so.1", needed[] = "the NVIDIA driver for CUDA 13 (580 or later)";
   libraries->driver_handle = open_library(file);
   if (!libraries->driver_handle) {
     return rp_fail(status, RP_NO_DEVICE,
@@ -32,18 +32,18 @@ static bool load_driver(CudaLibraries *libraries, RpStatus *status) {
                    dlerror());
   }
 #define FIND(result, member, symbol, parameters) \
-  if (!find(libraries->driver_handle, #symbol, file, &libraries->member, status)) return false;
+  if (!find(libraries->driver_handle, #symbol, file, needed, &libraries->member, status)) return false;
   CUDA_DRIVER_FUNCTIONS(FIND)
 #undef FIND
 #define FIND_OPTIONAL(result, member, symbol, parameters) \
-  find(libraries->driver_handle, #symbol, file, &libraries->member, &(RpStatus){0});
+  find(libraries->driver_handle, #symbol, file, needed, &libraries->member, &(RpStatus){0});
   CUDA_EMULATOR_FUNCTIONS(FIND_OPTIONAL)
 #undef FIND_OPTIONAL
   return true;
 }
 
 static bool load_cublas(CudaLibraries *libraries, RpStatus *status) {
-  static const char file[] = "libcublas.so.13";
+  static const char file[] = "libcublas.so.13", needed[] = "cuBLAS of the CUDA Toolkit 13";
   libraries->cublas_handle = open_library(file);
   if (!libraries->cublas_handle) {
     return rp_fail(status, RP_NO_DEVICE,
@@ -52,7 +52,7 @@ static bool load_cublas(CudaLibraries *libraries, RpStatus *status) {
                    file, dlerror());
   }
 #define FIND(result, member, symbol, parameters) \
-  if (!find(libraries->cublas_handle, #symbol, file, &libraries->cublas.member, status)) return false;
+  if (!find(libraries->cublas_handle, #symbol, file, needed, &libraries->cublas.member, status)) return false;
   CUBLAS_FUNCTIONS(FIND)
 #undef FIND
   return true;

@@ -20,6 +20,13 @@ expect() {
 }
 
 MiB=1048576
+# the plan holds the number, so that a program is the same wherever it is linked
+REPRISE_EMULATOR_MEMORY=$((512 * MiB)) "$reprise" compile "$examples/digits/digits.rp" --target=cuda --memory-budget=auto \
+  --emit=graph -o /dev/null --plan-out=- -q 2>/dev/null | tr -d ' \n' >"$output"
+grep -q '"budget":343932928' "$output" || {
+  echo "FAILED: the plan does not hold the budget: $(head -c 300 "$output")" >&2
+  exit 1
+}
 # 96 MiB are the emulated context's, 24 cuBLAS's, 64 are left over
 expect $((512 * MiB)) 0 'the budget is 343,932,928 B'
 expect $((186 * MiB)) 0 'the budget is 2,097,152 B'
