@@ -341,6 +341,9 @@ int parse_options(const Command *command, int count, char **words, Options *opti
   if (options->emissions & (EMIT_CUDA | EMIT_PTX | EMIT_KERNELS)) options->cuda_option = "--emit of cu, ptx or kernels";
   if (options->cuda_option && options->target != &target_cuda)
     return usage_error(command, "%s goes with --target=cuda", options->cuda_option);
+  if (options->plan_input && options->strategy != PLAN_STRATEGY_ILP)
+    return usage_error(command, "--plan-in is where --strategy=ilp starts from; '%s' makes a plan of its own",
+                       plan_strategy_name(options->strategy));
   if (options->files.count < command->files_least || options->files.count > command->files_most)
     return usage_error(command, "expected %s, found %lld file%s", command->arguments, (long long)options->files.count,
                        options->files.count == 1 ? "" : "s");

@@ -154,6 +154,7 @@ options)
   cmp -s a.json b.json || fail "the same question got two plans"
   run 0 "$reprise" plan deep.rp --memory-budget=900KiB --solver-nodes=10 --plan-in=a.json -q
   run 1 "$reprise" plan trace.rp --plan-in=a.json; complains "a.json"
+  run 2 "$reprise" plan deep.rp --plan-in=a.json --strategy=greedy; complains "plan-in is where --strategy=ilp starts from"
   run 0 "$reprise" plan deep.rp --memory-budget=900KiB --solver-nodes=10 --planner=/nonexistent/planner; says "note"
   for dump in frontend simplify grad fuse kernels checkpoint; do run 0 "$reprise" compile trace.rp --dump=$dump; says Trace; done
   ;;
