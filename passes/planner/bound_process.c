@@ -50,6 +50,7 @@ BoundProcess bound_process_start(const PlanGraph *graph, const BoundOptions *opt
   if (child == 0) {
     signal(SIGTERM, SIG_DFL);
     close(ends[0]);
+    close(STDOUT_FILENO); /* who reads the planner's lines must see their end when the planner dies */
     compute(graph, *options, phases, count, ends[1]);
     _exit(0);
   }

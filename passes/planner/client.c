@@ -13,7 +13,7 @@
 #include "passes/planner/plan_json.h"
 #include "passes/planner/replay.h"
 
-enum { LONGEST_LINE = 1 << 29, GRACE_SECONDS = 5 };
+enum { LONGEST_LINE = 1 << 27, GRACE_SECONDS = 5 };
 
 typedef struct Client {
   MemoryArena *arena;
@@ -244,18 +244,25 @@ static void read_stream(Client *client) {
   }
 }
 
-/* Waits for the child; the stream has ended, so it should end too. */
+/* Has the child ended? It stays to be waited for. */
+static bool has_ended(const Client *client) {
+  siginfo_t info = {.si_pid = 0};
+  return waitid(P_PID, (id_t)client->child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+}
+
+/* Waits for the child; the stream has ended, so it should end too. What it has started ends with it. */
 static int wait_for_child(Client *client) {
   int status = 0;
   double deadline = now_seconds() + GRACE_SECONDS;
-  while (waitpid(client->child, &status, WNOHANG) == 0) {
+  while (!has_ended(client)) {
     if (now_seconds() > deadline) {
       signal_child(client, "it did not end after its output", SIGKILL);
-      waitpid(client->child, &status, 0);
       break;
     }
     nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
   }
+  kill(-client->child, SIGKILL);
+  while (waitpid(client->child, &status, 0) < 0 && errno == EINTR) continue;
   return status;
 }
 

@@ -172,6 +172,16 @@ static int64_t read_bytes(Reader *reader, json_t *root, const char *key, bool re
   return json_integer_value(value);
 }
 
+/* Both keys may be missing: a schedule and its figures are enough. */
+static void check_format(Reader *reader, json_t *root) {
+  json_t *format = json_object_get(root, "format"), *version = json_object_get(root, "version");
+  const char *name = json_string_value(format);
+  if (format && (!name || !string_equal(name, "reprise-plan")))
+    fault(reader, "format: expected \"reprise-plan\", found \"%s\"", name ? name : "something else");
+  if (version && (!json_is_integer(version) || json_integer_value(version) != 1))
+    fault(reader, "version: this program reads version 1 of plan files");
+}
+
 static void read_figures(Reader *reader, json_t *root, Plan *plan) {
   plan->peak = read_bytes(reader, root, "peak", true);
   plan->budget = read_bytes(reader, root, "budget", false);
@@ -198,6 +208,8 @@ Plan *plan_from_json(MemoryArena *arena, const PlanGraph *graph, json_t *root, c
   Reader reader = {.arena = arena, .graph = graph};
   Plan *plan = NEW(arena, Plan);
   json_t *schedule = json_object_get(root, "schedule");
+  if (!json_is_object(root)) fault(&reader, "expected an object with a schedule");
+  check_format(&reader, root);
   if (!json_is_array(schedule)) fault(&reader, "schedule: expected an array of steps");
   read_figures(&reader, root, plan);
   for (size_t i = 0; i < json_array_size(schedule); i++) read_step(&reader, i, json_array_get(schedule, i), plan);

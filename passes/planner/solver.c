@@ -131,8 +131,23 @@ static bool done(Solver *solver) {
 
 /* ---- the solvers ---- */
 
+/* Bounds are about schedules in the order of the graph. */
+static bool keeps_order(RunList runs) {
+  int32_t done = 0;
+  for (int64_t k = 0; k < runs.count; k++) {
+    if (runs.items[k] > done) return false;
+    done += runs.items[k] == done;
+  }
+  return true;
+}
+
 static void try_incumbent(Solver *solver) {
-  if (solver->options->incumbent) offer(solver, plan_runs(solver->arena, solver->options->incumbent));
+  if (!solver->options->incumbent) return;
+  RunList runs = plan_runs(solver->arena, solver->options->incumbent);
+  if (keeps_order(runs))
+    offer(solver, runs);
+  else
+    say(solver, "the given plan runs the nodes in another order than the graph: not used");
 }
 
 /* Returns false when the source's constraints contradict each other. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "passes/planner/client.h"
+#include "passes/planner/memory_limit.h"
 #include "passes/planner/replay.h"
 #include "tests/planner/sample_graphs.h"
 
@@ -43,10 +44,10 @@ static PlanAnswer ask(MemoryArena *arena, const PlanGraph *graph, const char *sc
 }
 
 /* The planner prints `script`'s output; the answer must be valid, explain itself, and name `word`. */
-static void check_survives(const char *script, const char *word) {
+static void check_survives_for(double patience, const char *script, const char *word) {
   MemoryArena *arena = memory_arena_create();
   PlanGraph *graph = chain_graph(arena, 8, false, NULL, NULL);
-  PlanAnswer answer = ask(arena, graph, script, 1);
+  PlanAnswer answer = ask(arena, graph, script, patience);
   assert_int_equal(answer.exit, EXIT_OK);
   check_valid(arena, graph, answer.plan, 7 << 20);
   assert_non_null(answer.note);
@@ -54,6 +55,8 @@ static void check_survives(const char *script, const char *word) {
   assert_string_equal(answer.plan->stopped_by, answer.note);
   memory_arena_destroy(arena);
 }
+
+static void check_survives(const char *script, const char *word) { check_survives_for(1, script, word); }
 
 static void test_faulty_planners(void **state) {
   (void)state;
@@ -197,9 +200,134 @@ static void test_real_planner(void **state) {
 #endif
 }
 
+/* ---- the real planner, killed ---- */
+
+#ifdef TEST_PLANNER
+/* Every plan that the client takes must be valid, and the answer must say what happened to the planner. */
+static void check_killed(MemoryArena *arena, const PlanGraph *graph, int64_t budget, const char *script,
+                         const char *word) {
+  const char *planner = fake_planner(arena, script);
+  PlanRequest request = {.budget = budget, .strategy = PLAN_STRATEGY_ILP, .planner = planner, .patience = 60};
+  PlanAnswer answer = plan_request(arena, graph, &request);
+  unlink(planner);
+  assert_non_null(answer.note);
+  if (!strstr(answer.note, word)) fail_msg("\"%s\" does not say \"%s\"", answer.note, word);
+  if (answer.plan) {
+    check_valid(arena, graph, answer.plan, budget);
+    assert_int_equal(answer.exit, EXIT_OK);
+    if (answer.plan->status != PLAN_STATUS_OPTIMAL) assert_string_equal(answer.plan->stopped_by, answer.note);
+  } else {
+    assert_int_equal(answer.exit, EXIT_NO_PLAN);
+  }
+}
+
+/* Writes what the planner prints for a graph to a file and returns the number of lines. */
+static int record_stream(MemoryArena *arena, const PlanGraph *graph, int64_t budget, const char *stream) {
+  const char *planner = fake_planner(arena, memory_format(arena, "'%s' \"$@\" | tee %s", TEST_PLANNER, stream));
+  PlanRequest request = {.budget = budget, .strategy = PLAN_STRATEGY_ILP, .planner = planner};
+  PlanAnswer answer = plan_request(arena, graph, &request);
+  unlink(planner);
+  assert_non_null(answer.plan);
+  int64_t length;
+  const char *error, *text = file_read(arena, stream, &length, &error);
+  assert_non_null(text);
+  int lines = 0;
+  for (int64_t i = 0; i < length; i++) lines += text[i] == '\n';
+  return lines;
+}
+#endif
+
+/* Killed after each line, and in the middle of it: with plans that only nested recomputation finds, too. */
+static void test_killed_after_each_line(void **state) {
+  (void)state;
+#ifdef TEST_PLANNER
+  for (int64_t mib = 4; mib <= 7; mib += 3) {
+    MemoryArena *arena = memory_arena_create();
+    PlanGraph *graph = chain_graph(arena, 40, false, NULL, NULL);
+    int64_t budget = 3 * mib << 20;
+    char *stream = memory_string(arena, "stream-XXXXXX");
+    close(mkstemp(stream));
+    int lines = record_stream(arena, graph, budget, stream);
+    assert_true(lines >= 4);
+    for (int line = 0; line < lines; line++) {
+      check_killed(arena, graph, budget, memory_format(arena, "head -n %d %s; kill -9 $$", line, stream), "signal 9");
+      check_killed(arena, graph, budget,
+                   memory_format(arena, "head -n %d %s; tail -n +%d %s | head -n 1 | head -c 30; kill -9 $$", line,
+                                 stream, line + 1, stream),
+                   "signal 9");
+      check_killed(arena, graph, budget, memory_format(arena, "head -n %d %s; echo '{\"event'; exit 0", line, stream),
+                   "early");
+    }
+    unlink(stream);
+    memory_arena_destroy(arena);
+  }
+#else
+  skip();
+#endif
+}
+
+/* Killed at some moment of its work; the process that computes its bounds must not keep the stream open. */
+static void test_killed_at_work(void **state) {
+  (void)state;
+#ifdef TEST_PLANNER
+  MemoryArena *arena = memory_arena_create();
+  PlanGraph *graph = chain_graph(arena, 90, false, NULL, NULL);
+  for (int hundredths = 1; hundredths <= 61; hundredths += 12)
+    check_killed(arena, graph, 9 << 20,
+                 memory_format(arena, "'%s' \"$@\" & child=$!; sleep %d.%02d; kill -9 $child; kill -9 $$", TEST_PLANNER,
+                               hundredths / 100, hundredths % 100),
+                 "signal 9");
+  memory_arena_destroy(arena);
+#else
+  skip();
+#endif
+}
+
+/* With any amount of memory, from none that a program could start with to plenty. */
+static void test_little_memory(void **state) {
+  (void)state;
+#ifdef TEST_PLANNER
+  MemoryArena *arena = memory_arena_create();
+  PlanGraph *graph = chain_graph(arena, 30, false, NULL, NULL);
+  int failed = 0;
+  for (int64_t memory = 1 << 16; memory <= 1 << 26; memory += memory / 3) {
+    PlanRequest request = {.budget = 20 << 20, .strategy = PLAN_STRATEGY_ILP, .planner = TEST_PLANNER};
+    request.memory = memory;
+    PlanAnswer answer = plan_request(arena, graph, &request);
+    check_valid(arena, graph, answer.plan, 20 << 20);
+    assert_int_equal(answer.exit, EXIT_OK);
+    if (answer.note && answer.plan->status != PLAN_STATUS_OPTIMAL)
+      assert_string_equal(answer.plan->stopped_by, answer.note);
+    failed += answer.note != NULL;
+  }
+#ifndef REPRISE_RESERVES_ADDRESSES
+  assert_true(failed > 0);
+#endif
+  memory_arena_destroy(arena);
+#else
+  skip();
+#endif
+}
+
+/* Lines that are too long to be anything, with and without an end. */
+static void test_gigantic_lines(void **state) {
+  (void)state;
+  check_survives_for(20, "head -c 3000000 /dev/zero; echo; echo '{\"event\": \"end\"}'", "not an event");
+  check_survives_for(20, "head -c 3000000 /dev/zero | tr '\\0' '['; echo; echo '{\"event\": \"end\"}'", "not an event");
+  check_survives_for(60, "exec cat /dev/zero", "line without end");
+  check_survives("yes '{\"event\": \"progress\", \"what\": 7}'", "in time");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_faulty_planners), cmocka_unit_test(test_missing_planner),
-                                     cmocka_unit_test(test_lying_planner),   cmocka_unit_test(test_settled_plans),
-                                     cmocka_unit_test(test_infeasible),      cmocka_unit_test(test_real_planner)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_faulty_planners),
+                                     cmocka_unit_test(test_missing_planner),
+                                     cmocka_unit_test(test_lying_planner),
+                                     cmocka_unit_test(test_settled_plans),
+                                     cmocka_unit_test(test_infeasible),
+                                     cmocka_unit_test(test_real_planner),
+                                     cmocka_unit_test(test_killed_after_each_line),
+                                     cmocka_unit_test(test_killed_at_work),
+                                     cmocka_unit_test(test_little_memory),
+                                     cmocka_unit_test(test_gigantic_lines)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,9 +140,105 @@ static void test_plan_faults(void **state) {
   memory_arena_destroy(arena);
 }
 
+/* ---- plan files of ill will ---- */
+
+/* What --plan-in does with a text: NULL when the plan is good, else what is wrong. */
+static const char *refuse_plan(MemoryArena *arena, const PlanGraph *graph, const char *text, int64_t length) {
+  const char *error = NULL;
+  Plan *plan = plan_parse(arena, graph, text, length, &error);
+  if (!plan) return error;
+  Replay *replay = replay_plan(arena, graph, plan);
+  replay_check_claims(arena, graph, plan, replay);
+  return replay->faults.count ? replay->faults.items[0] : NULL;
+}
+
+static char *replace_once(MemoryArena *arena, const char *text, const char *what, const char *by) {
+  const char *at = strstr(text, what);
+  assert_non_null(at);
+  return memory_format(arena, "%.*s%s%s", (int)(at - text), text, by, at + strlen(what));
+}
+
+static void test_hostile_plans(void **state) {
+  (void)state;
+  static const char *const cases[][3] = {
+      {"\"version\": 1", "\"version\": 2", "version 1"},
+      {"\"version\": 1", "\"version\": \"1\"", "version 1"},
+      {"reprise-plan", "reprise-graph", "expected \"reprise-plan\""},
+      {"\"version\": 1", "\"peak\": 7, \"version\": 1", "duplicate"},
+      {"\"cost\": 16", "\"cost\": 1e999", "not JSON"},
+      {"\"cost\": 16", "\"cost\": \"16\"", "cost: expected a number"},
+      {"\"cost\": 16", "\"cost\": 15", "claims cost"},
+      {"\"peak\": ", "\"peak\": 99999999999999999999999", "not JSON"},
+      {"\"peak\": ", "\"peak\": -", "whole number of bytes"},
+      {"\"peak\": ", "\"peak\": 1", "claims peak"},
+      {"[\"run\", \"f1\"", "[\"run\", \"f9\"", "\"f9\" is not a node"},
+      {"[\"run\", \"f1\"", "[\"run\", \"f2\"", "which is not live"},
+      {"[\"run\", \"f1\"", "[\"run\", \"b1\"", "which is not live"},
+      {"[\"run\", \"f1\"", "[\"free\", \"h1\"", "h1"},
+      {"[\"run\", \"f1\"", "[\"run\", \"f1\", {\"into\": {\"h1\": \"h8\"}}", "h1"},
+      {"[\"run\", \"f1\"", "[\"run\", \"f1\", {\"drop\": [\"h1\"]}", "drops outputs on its first run"},
+      {"[\"run\", \"f1\"", "[[[[[[[[\"run\", \"f1\"", ""},
+      {"\"schedule\": [", "\"schedule\": [{}, ", "schedule[0]: expected"}};
+  MemoryArena *arena = memory_arena_create();
+  PlanGraph *graph = chain_graph(arena, 8, false, NULL, NULL);
+  const char *good = plan_text(arena, graph, plan_keep_all(arena, graph), false);
+  assert_null(refuse_plan(arena, graph, good, (int64_t)strlen(good)));
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *bad = replace_once(arena, good, cases[i][0], cases[i][1]);
+    const char *error = refuse_plan(arena, graph, bad, (int64_t)strlen(bad));
+    if (!error) fail_msg("\"%s\" is taken", cases[i][1]);
+    if (!strstr(error, cases[i][2])) fail_msg("\"%s\" does not say \"%s\"", error, cases[i][2]);
+  }
+  const char *other = plan_text(arena, graph, plan_keep_all(arena, graph), false);
+  assert_non_null(refuse_plan(arena, chain_graph(arena, 9, false, NULL, NULL), other, (int64_t)strlen(other)));
+  assert_non_null(refuse_plan(arena, chain_graph(arena, 7, false, NULL, NULL), other, (int64_t)strlen(other)));
+  memory_arena_destroy(arena);
+}
+
+/* Bytes of a good plan are changed, cut out and doubled at random: each text is read or refused, never more. */
+static void test_mutated_plans(void **state) {
+  (void)state;
+  static const char letters[] = "0123456789{}[]\",:.-+eE\\ \t\nabhfglrun\x01\x80\xff";
+  MemoryArena *arena = memory_arena_create();
+  PlanGraph *graph = chain_graph(arena, 5, true, NULL, NULL);
+  const char *error;
+  bool usage;
+  Plan *plan = plan_by_strategy(arena, graph, PLAN_STRATEGY_GREEDY, 5 << 20, &error, &usage);
+  const char *good = plan_text(arena, graph, plan, true);
+  int64_t length = (int64_t)strlen(good);
+  uint64_t random = 88172645463325252u;
+  int refused = 0;
+  for (int round = 0; round < 4000; round++) {
+    MemoryArena *scratch = memory_arena_create();
+    char *text = NEW_ARRAY(scratch, char, 2 * length + 1);
+    int64_t size = length;
+    memcpy(text, good, (size_t)length);
+    for (int edit = 0; edit <= round % 4; edit++) {
+      random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+      int64_t at = (int64_t)(random >> 8) % size, count = 1 + (int64_t)(random >> 40) % 40;
+      if (at < 0) at = -at;
+      if (count > size - at) count = size - at;
+      if ((random & 7) == 0 && size > count) {
+        memmove(text + at, text + at + count, (size_t)(size - at - count));
+        size -= count;
+      } else if ((random & 7) == 1 && size + count <= 2 * length) {
+        memmove(text + at + count, text + at, (size_t)(size - at));
+        size += count;
+      } else {
+        text[at] = letters[(random >> 20) % (sizeof letters - 1)];
+      }
+    }
+    refused += refuse_plan(scratch, graph, text, size) != NULL;
+    memory_arena_destroy(scratch);
+  }
+  assert_true(refused > 2000 && refused < 4000);
+  memory_arena_destroy(arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_graph_faults), cmocka_unit_test(test_graph_round_trip),
-                                     cmocka_unit_test(test_alignment), cmocka_unit_test(test_plan_round_trip),
-                                     cmocka_unit_test(test_plan_faults)};
+                                     cmocka_unit_test(test_alignment),    cmocka_unit_test(test_plan_round_trip),
+                                     cmocka_unit_test(test_plan_faults),  cmocka_unit_test(test_hostile_plans),
+                                     cmocka_unit_test(test_mutated_plans)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
