@@ -87,18 +87,12 @@ Compilation *compile_for_target(const Options *options, Module *module, int *cod
   return *code == EXIT_OK ? compilation : NULL;
 }
 
-/* With the budget that it was made for, also where that is not what it needs. */
-static char *stated_plan(const Options *options, const PlanGraph *graph, const Plan *plan) {
-  Plan stated = *plan;
-  if (options->budget >= 0) stated.budget = options->budget;
-  return plan_text(options->arena, graph, &stated, false);
-}
-
 int produce_sources(const Options *options, const Compilation *compilation, bool images, Produced *produced) {
-  const Checkpoint *checkpoint = compilation->checkpoint;
   CodegenOptions codegen = {.cuda = &options->cuda};
+  PlanView view = {0};
   *produced = (Produced){0};
-  if (checkpoint) codegen.plan_json = stated_plan(options, checkpoint->problem->plan_graph, checkpoint->answer.plan);
+  if (compilation->checkpoint) view = view_of_compilation(compilation);
+  if (compilation->checkpoint) codegen.plan_json = view_plan_text(options->arena, &view, false);
   if (options->target == &target_cuda) return produce_cuda(options, compilation, &codegen, images, produced);
   produced->host = emit_c_program(compilation, &codegen, options->arena, &produced->length);
   return produced->host ? EXIT_OK : EXIT_SOURCE_ERROR;
@@ -155,7 +149,7 @@ static int write_plan_files(const Options *options, const Compilation *compilati
   Planning planning = planning_of_compilation(options, compilation);
   if (produced->cuda && produced->images.count) planning.produced = produced;
   PlanView view = view_of_compilation(compilation);
-  const char *plan = options->plan_output ? stated_plan(options, view.graph, view.answer.plan) : NULL;
+  const char *plan = options->plan_output ? view_plan_text(options->arena, &view, false) : NULL;
   int code = plan ? write_text(options, options->plan_output, plan) : EXIT_OK;
   if (code) return code;
   return write_pictures(&planning, &view, NULL);

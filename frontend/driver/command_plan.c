@@ -28,8 +28,8 @@ int plan_command(const Options *options) {
   if (!planning) return code;
   PlanView view = solve_planning(planning, options->budget, options->strategy, planning->incumbent);
   if (!planning_fits(&view)) return fail_planning(options, &view);
-  if (options->plan_output && (code = write_text(options, options->plan_output,
-                                                 plan_text(options->arena, view.graph, view.answer.plan, false))))
+  if (options->plan_output &&
+      (code = write_text(options, options->plan_output, view_plan_text(options->arena, &view, false))))
     return code;
   ShadowPrice price, *shown = NULL;
   bool told = !options->quiet || options->report_output;

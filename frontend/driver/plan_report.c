@@ -276,8 +276,14 @@ static void add_sources(const PlanGraph *graph, json_t *root) {
   }
 }
 
+char *view_plan_text(MemoryArena *arena, const PlanView *view, bool compact) {
+  Plan stated = *view->answer.plan;
+  if (view->budget >= 0) stated.budget = view->budget;
+  return plan_text(arena, view->graph, &stated, compact);
+}
+
 char *plan_report_json(MemoryArena *arena, const PlanView *view, const ShadowPrice *price) {
-  json_t *root = json_loads(plan_text(arena, view->graph, view->answer.plan, true), 0, NULL);
+  json_t *root = json_loads(view_plan_text(arena, view, true), 0, NULL);
   if (!root) die("a plan's own text does not parse");
   json_object_set_new(root, "name", json_string(view->name));
   if (view->arena_bytes >= 0) json_object_set_new(root, "arena", json_integer(view->arena_bytes));

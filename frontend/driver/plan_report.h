@@ -27,6 +27,8 @@ typedef struct ShadowPrice {
 
 /* The verdict, the figures, the anatomy before and after, and the decisions. */
 void print_plan(FILE *file, MemoryArena *arena, const PlanView *view, const ShadowPrice *price, bool every_storage);
+/* The plan file of a view: its plan, with the budget that it was made for, also where keeping everything fits. */
+char *view_plan_text(MemoryArena *arena, const PlanView *view, bool compact);
 /* The plan file's object with "name", "arena", "keep_all", "shadow_price" and the decisions' sources added. */
 char *plan_report_json(MemoryArena *arena, const PlanView *view, const ShadowPrice *price);
 /* Why nothing fits, or that nothing was found: smallest budget with a plan, largest proven impossible, anatomy and
