@@ -47,6 +47,37 @@ PlanGraph *chain_graph(MemoryArena *arena, int length, bool inplace, const int64
   return graph;
 }
 
+static int32_t add_layer_node(PlanGraph *graph, const char *name, int layer, double cost, bool forward, int64_t bytes,
+                              int32_t a, int32_t b) {
+  MemoryArena *arena = graph->arena;
+  int32_t inputs[] = {a, b};
+  int32_t node = add_node(graph, memory_format(arena, "%s.%d", name, layer), cost,
+                          forward ? PLAN_PHASE_FORWARD : PLAN_PHASE_BACKWARD, forward, inputs, a == b ? 1 : 2);
+  return plan_graph_add_output(graph, node, memory_format(arena, "%s_o.%d", name, layer), bytes, PLAN_FREE_CHOICE);
+}
+
+PlanGraph *layered_graph(MemoryArena *arena, int layers) {
+  const int64_t mib = 1 << 20;
+  PlanGraph *graph = plan_graph_create(arena, 1);
+  int32_t *x = NEW_ARRAY(arena, int32_t, layers + 1), *wide = NEW_ARRAY(arena, int32_t, layers + 1);
+  int32_t *act = NEW_ARRAY(arena, int32_t, layers + 1);
+  x[0] = plan_graph_add_tensor(graph, "x", mib, PLAN_ROLE_INPUTS);
+  for (int i = 1; i <= layers; i++) {
+    wide[i] = add_layer_node(graph, "wide", i, 10, true, 4 * mib, x[i - 1], x[i - 1]);
+    act[i] = add_layer_node(graph, "act", i, 1, true, 4 * mib, wide[i], wide[i]);
+    x[i] = add_layer_node(graph, "narrow", i, 10, true, mib, act[i], x[i - 1]);
+  }
+  int32_t gradient = add_layer_node(graph, "loss", 0, 1, false, mib, x[layers], x[layers]);
+  for (int i = layers; i > 0; i--) {
+    int32_t a = add_layer_node(graph, "dnarrow", i, 20, false, 4 * mib, act[i], gradient);
+    int32_t b = add_layer_node(graph, "dact", i, 2, false, 4 * mib, wide[i], a);
+    gradient = add_layer_node(graph, "dwide", i, 20, false, mib, x[i - 1], b);
+  }
+  plan_graph_add_result(graph, gradient);
+  plan_graph_finish(graph);
+  return graph;
+}
+
 typedef struct Maker {
   PlanGraph *graph;
   uint64_t random;

@@ -14,6 +14,7 @@
 #include "passes/planner/replay.h"
 #include "passes/planner/retain_ilp.h"
 #include "passes/planner/solver.h"
+#include "passes/planner/strategies.h"
 #include "tests/planner/brute_force.h"
 #include "tests/planner/sample_graphs.h"
 
@@ -199,6 +200,70 @@ static void test_solvers_alone(void **state) {
   assert_true(offered > 20);
 }
 
+/* ---- large graphs: equal layers are solved once ---- */
+
+typedef struct Heard {
+  int blocks, kinds; /* of the finest division; 0: none was heard of */
+} Heard;
+
+static void hear(void *context, const char *what) {
+  Heard *heard = context;
+  int blocks, kinds;
+  if (!heard->blocks && sscanf(what, "%d blocks of %d kinds", &blocks, &kinds) == 2) *heard = (Heard){blocks, kinds};
+}
+
+static double simple_cost(MemoryArena *arena, const PlanGraph *graph, int64_t budget) {
+  double best = HUGE_VAL;
+  for (int s = PLAN_STRATEGY_NONE; s < PLAN_STRATEGY_COUNT; s++) {
+    const char *error;
+    bool usage;
+    Plan *plan = plan_by_strategy(arena, graph, (PlanStrategy)s, budget, &error, &usage);
+    if (plan && plan->peak <= budget) best = fmin(best, plan->cost);
+  }
+  return best;
+}
+
+static void test_large_graphs(void **state) {
+  (void)state;
+  for (int layers = 96; layers <= 480; layers *= 5) {
+    MemoryArena *arena = memory_arena_create();
+    PlanGraph *graph = layered_graph(arena, layers);
+    int64_t peak = plan_keep_all(arena, graph)->peak;
+    for (int tenth = 3; tenth <= 7; tenth += 4) {
+      SolveOptions options = {.budget = peak * tenth / 10, .node_limit = 20};
+      Heard heard = {0};
+      SolveEvents events = {&heard, ignore_plan, ignore_bound, hear, never};
+      SolveResult result = solve_plan(arena, graph, &options, &events);
+      assert_non_null(result.best);
+      check_valid(arena, graph, result.best, options.budget);
+      assert_true(result.best->cost <= simple_cost(arena, graph, options.budget));
+      assert_true(result.best->lower_bound > graph->base_cost);
+      assert_true(result.best->cost - result.best->lower_bound < 0.02 * result.best->cost);
+      assert_true(heard.blocks >= layers / 2 && heard.kinds > 0 && heard.kinds <= 6);
+      if (layers > 96 || tenth > 3) continue;
+      SolveResult again = solve_plan(arena, graph, &options, &events);
+      assert_string_equal(plan_text(arena, graph, result.best, true), plan_text(arena, graph, again.best, true));
+    }
+    memory_arena_destroy(arena);
+  }
+}
+
+/* Bounds that count from each phase on (Q) see through what a linear relaxation would split between phases. */
+static void test_equal_layers_bound(void **state) {
+  (void)state;
+  MemoryArena *arena = memory_arena_create();
+  PlanGraph *graph = layered_graph(arena, 12);
+  int64_t budget = plan_keep_all(arena, graph)->peak / 2;
+  SolveResult result = solve(arena, graph, budget);
+  BoundOptions options = {.budget = budget, .phases = 6, .nodes = 1, .work = 100000000, .target = HUGE_VAL};
+  BoundWork work;
+  double bound = bound_cost(arena, graph, &options, &work);
+  assert_true(bound <= result.best->cost + 1e-9);
+  assert_true(bound > graph->base_cost + 0.8 * (result.best->cost - graph->base_cost));
+  assert_true(work.root > 0 && work.root <= work.all);
+  memory_arena_destroy(arena);
+}
+
 /* The same graph and options give the same plan, byte for byte. */
 static void test_deterministic(void **state) {
   (void)state;
@@ -234,9 +299,16 @@ static void test_decisions(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_chain8),        cmocka_unit_test(test_chain8_inplace), cmocka_unit_test(test_byte_edges),
-      cmocka_unit_test(test_long_chain),    cmocka_unit_test(test_random_graphs),  cmocka_unit_test(test_random_chains),
-      cmocka_unit_test(test_solvers_alone), cmocka_unit_test(test_deterministic),  cmocka_unit_test(test_decisions)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain8),
+                                     cmocka_unit_test(test_chain8_inplace),
+                                     cmocka_unit_test(test_byte_edges),
+                                     cmocka_unit_test(test_long_chain),
+                                     cmocka_unit_test(test_random_graphs),
+                                     cmocka_unit_test(test_random_chains),
+                                     cmocka_unit_test(test_solvers_alone),
+                                     cmocka_unit_test(test_deterministic),
+                                     cmocka_unit_test(test_decisions),
+                                     cmocka_unit_test(test_large_graphs),
+                                     cmocka_unit_test(test_equal_layers_bound)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
