@@ -1,5 +1,6 @@
 /* Faults planted in kernels, each of which the emulated device has to find, and correct uses of the same means, which
  * it has to let pass. A fault breaks the device, so every kernel runs in a process of its own. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -201,10 +202,23 @@ static void test_faults(void **state) {
 
 /* ---- streams ---- */
 
-enum { UNORDERED, BY_EVENT, BY_HOST, PAGEABLE, OUTSIDE };
+enum { UNORDERED, BY_EVENT, BY_HOST, PAGEABLE, OUTSIDE, THREAD };
+
+/* A thread of its own has no context, unless it makes one current. */
+static void *copy_in_thread(void *data) {
+  CuResult *result = data;
+  *result = bench.cuda.copy_in(bench.pointers[out], bench.hosts[in], COUNT, bench.stream);
+  return NULL;
+}
 
 static CuResult copy_twice(int how) {
   const CudaLibraries *cuda = &bench.cuda;
+  if (how == THREAD) {
+    pthread_t thread;
+    CuResult result = 0;
+    if (pthread_create(&thread, NULL, copy_in_thread, &result) == 0) pthread_join(thread, NULL);
+    return result;
+  }
   CuStream other;
   CuEvent event;
   char pageable[COUNT];
@@ -224,8 +238,8 @@ static void test_streams(void **state) {
   static const struct {
     int how;
     const char *expected;
-  } tries[] = {
-      {UNORDERED, "in no order"}, {BY_EVENT, NULL}, {BY_HOST, NULL}, {PAGEABLE, "pinned"}, {OUTSIDE, "not allocated"}};
+  } tries[] = {{UNORDERED, "in no order"}, {BY_EVENT, NULL},           {BY_HOST, NULL},
+               {PAGEABLE, "pinned"},       {OUTSIDE, "not allocated"}, {THREAD, "no context is current"}};
   for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
     int ends[2], status;
     char said[1024] = "";

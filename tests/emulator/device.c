@@ -63,6 +63,7 @@ EXPORT CuResult cuGetErrorString(CuResult error, const char **text) {
                {ERROR_NOT_INITIALIZED, "initialization error"},
                {ERROR_NO_DEVICE, "no CUDA-capable device is detected"},
                {ERROR_INVALID_IMAGE, "device kernel image is invalid"},
+               {ERROR_INVALID_CONTEXT, "invalid device context"},
                {ERROR_NO_BINARY, "no kernel image is available for execution on the device"},
                {ERROR_NOT_FOUND, "named symbol not found"},
                {ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered"},
@@ -142,7 +143,18 @@ EXPORT CuResult cuDevicePrimaryCtxRelease_v2(CuDevice device) {
   if (--context.uses == 0) counters.context = 0;
   return 0;
 }
-EXPORT CuResult cuCtxSetCurrent(CuContext current) { return current == &context ? 0 : ERROR_INVALID_VALUE; }
+
+static _Thread_local CuContext current;
+
+EXPORT CuResult cuCtxSetCurrent(CuContext chosen) {
+  current = chosen;
+  return chosen == &context ? 0 : ERROR_INVALID_VALUE;
+}
+
+CuResult unusable(void) {
+  if (broken() || (current == &context && context.uses > 0)) return broken();
+  return fault(ERROR_INVALID_CONTEXT, "no context is current in this thread");
+}
 
 /* cuBLAS takes and gives back its own memory. */
 CuResult take_library_memory(int64_t bytes) {
@@ -183,7 +195,7 @@ static char *unpack_image(const char *image, int64_t *bytes, CuResult *result) {
 }
 
 EXPORT CuResult cuModuleLoadData(CuModule *module, const void *image) {
-  if (broken()) return broken();
+  if (unusable()) return broken();
   int64_t bytes;
   CuResult result;
   char path[4096], *library = unpack_image(image, &bytes, &result);

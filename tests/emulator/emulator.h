@@ -34,6 +34,7 @@ enum {
   ERROR_NOT_INITIALIZED = 3,
   ERROR_NO_DEVICE = CU_NO_DEVICE,
   ERROR_INVALID_IMAGE = 200,
+  ERROR_INVALID_CONTEXT = 201,
   ERROR_NO_BINARY = CU_NO_BINARY_FOR_GPU,
   ERROR_NOT_FOUND = 500,
   ERROR_ILLEGAL_ADDRESS = 700,
@@ -66,6 +67,8 @@ extern Counters counters;
 EXPORT CuResult fault(CuResult error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* 0, or the error of the first fault. */
 CuResult broken(void);
+/* Likewise; a fault where this thread has made no context current, as most functions of the driver want it. */
+CuResult unusable(void);
 
 /* Runs when the library is unloaded: gives back what a file holds. */
 #define AT_UNLOAD static void __attribute__((destructor))

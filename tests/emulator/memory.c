@@ -70,7 +70,7 @@ void note_use(void) {
 
 /* 256-byte aligned, with bytes that are noticed: NaN as floats. */
 EXPORT CuResult cuMemAlloc_v2(CuPointer *pointer, size_t bytes) {
-  if (broken()) return broken();
+  if (unusable()) return broken();
   if (!pointer || !bytes) return ERROR_INVALID_VALUE;
   size_t pages = (bytes + 4095) / 4096 * 4096;
   int64_t in_use = counters.allocated + counters.libraries + counters.context;
@@ -107,6 +107,7 @@ EXPORT CuResult cuMemFree_v2(CuPointer pointer) {
 }
 
 EXPORT CuResult cuMemGetInfo_v2(size_t *available, size_t *total) {
+  if (unusable()) return broken();
   *total = (size_t)settings()->memory;
   *available = (size_t)(settings()->memory - counters.allocated - counters.libraries - counters.context);
   return broken();
@@ -114,6 +115,7 @@ EXPORT CuResult cuMemGetInfo_v2(size_t *available, size_t *total) {
 
 EXPORT CuResult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags) {
   (void)flags;
+  if (unusable()) return broken();
   Pinned *node = malloc(sizeof *node);
   char *start = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   if (!node || !start) abort();

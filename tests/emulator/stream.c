@@ -194,7 +194,7 @@ CuResult synchronize_all(void) {
 /* ---- queueing ---- */
 
 static CuResult enqueue(CuStream stream, Operation operation) {
-  if (broken()) return broken();
+  if (unusable()) return broken();
   bool plain = operation.kind != RECORD && operation.kind != WAIT && operation.kind != GRAPH;
   if (stream->capture && !plain) return fault(ERROR_CAPTURE_UNSUPPORTED, "events and graphs inside a capture");
   Operation *queued = malloc(sizeof *queued);
@@ -311,6 +311,7 @@ EXPORT CuResult cuMemsetD8Async(CuPointer to, unsigned char value, size_t bytes,
 
 EXPORT CuResult cuStreamCreate(CuStream *stream, unsigned flags) {
   (void)flags;
+  if (unusable()) return broken();
   int index = 0;
   while (index < MOST_STREAMS && all.streams[index]) index++;
   if (index == MOST_STREAMS) return ERROR_INVALID_VALUE;
@@ -359,6 +360,7 @@ EXPORT CuResult cuStreamWaitEvent(CuStream stream, CuEvent event, unsigned flags
 
 EXPORT CuResult cuEventCreate(CuEvent *event, unsigned flags) {
   (void)flags;
+  if (unusable()) return broken();
   *event = calloc(1, sizeof **event);
   if (!*event) abort();
   return broken();
