@@ -106,8 +106,9 @@ def plan_at_random(graph, random, eagerness):
     end = len(graph.nodes)
 
     def uses(name, stage):
-        """Stages from `stage` on at which a storage must be there."""
-        return [r for r in graph.readers.get(name, []) if r >= stage] + ([end] if name in graph.results else [])
+        """Stages from `stage` on at which a storage must be there; what is kept is there to the end, for further runs."""
+        lasting = name in graph.results or graph.demands[name] == "keep"
+        return [r for r in graph.readers.get(name, []) if r >= stage] + ([end] if lasting else [])
 
     def may_go(name, stage):
         later = uses(name, stage)
@@ -149,5 +150,6 @@ def plan_at_random(graph, random, eagerness):
     for name in sorted(graph.results - schedule.live):
         if name not in schedule.live:
             make(graph.producer[name], end, graph.results, {name})
-    sweep(end, graph.results)
+    for name in sorted(schedule.live - graph.results):
+        schedule.free(name)
     return schedule.plan()
