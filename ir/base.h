@@ -113,6 +113,8 @@ void string_map_set(StringMap *map, const char *key, int64_t value);
 
 /* Reads a whole file ("-" is stdin) into the arena, NUL-terminated; returns NULL with *error set (in the arena). */
 char *file_read(MemoryArena *arena, const char *path, int64_t *length, const char **error);
+/* Is there a file to be read, as far as that shows without opening it (a pipe is read once)? Sets *error when not. */
+bool file_can_read(MemoryArena *arena, const char *path, const char **error);
 /* Writes a whole file through a temporary in the same directory and a rename ("-" is stdout, written directly), so
  * that it appears whole or not at all; a device or pipe is written in place. Returns false with *error set (in the
  * arena). */

@@ -32,6 +32,15 @@ char *file_read(MemoryArena *arena, const char *path, int64_t *length, const cha
   return text.items;
 }
 
+bool file_can_read(MemoryArena *arena, const char *path, const char **error) {
+  struct stat information;
+  if (string_equal(path, "-")) return true;
+  bool there = stat(path, &information) == 0;
+  int fault = !there ? errno : S_ISDIR(information.st_mode) ? EISDIR : access(path, R_OK) == 0 ? 0 : errno;
+  if (fault) *error = memory_format(arena, "cannot %s '%s': %s", there ? "read" : "open", path, strerror(fault));
+  return !fault;
+}
+
 static bool write_all(FILE *file, const void *bytes, int64_t length) {
   return fwrite(bytes, 1, (size_t)length, file) == (size_t)length && fflush(file) == 0;
 }

@@ -84,6 +84,7 @@ static int run_command(const Command *command, int count, char **words) {
   MemoryArena *arena = memory_arena_create();
   Options options = {.arena = arena};
   int code = parse_options(command, count, words, &options);
+  if (code == EXIT_OK && options.plan_input && !can_read(&options, options.plan_input)) code = EXIT_IO;
   if (code == EXIT_OK) code = command->run(&options);
   print_diagnostics();
   memory_arena_destroy(arena);

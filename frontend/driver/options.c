@@ -293,11 +293,13 @@ static int unknown_option(const Options *options, const Command *command, const 
   char *name = memory_string(options->arena, word + strspn(word, "-"));
   name[strcspn(name, "=")] = '\0';
   const char *close = NULL;
-  int best = 3;
+  int best = strlen(name) < 3 ? (int)strlen(name) : 3;
   for (int i = 0; i < OPTION_COUNT; i++) {
     int distance = string_distance(name, option_table[i].name, best - 1);
     if (takes(command, option_table[i].name) && distance < best) best = distance, close = option_table[i].name;
   }
+  for (int i = 0; i < OPTION_COUNT && !close && strlen(name) > 2; i++)
+    if (takes(command, option_table[i].name) && strstr(option_table[i].name, name)) close = option_table[i].name;
   if (close) return usage_error(command, "unknown option '%s'; did you mean '--%s'?", word, close);
   return usage_error(command, "unknown option '%s'", word);
 }
@@ -350,8 +352,29 @@ int parse_options(const Command *command, int count, char **words, Options *opti
   return options->budget_is_free_memory ? resolve_budget(options) : EXIT_OK;
 }
 
+bool can_read(const Options *options, const char *path) {
+  const char *error;
+  bool good = file_can_read(options->arena, path, &error);
+  if (!good) fprintf(stderr, "reprise: %s\n", error);
+  return good;
+}
+
+/* A line of text from a column on, broken between words at a page's width. */
+static void print_wrapped(FILE *file, const char *text, int column) {
+  enum { PAGE_WIDTH = 100 };
+  for (int at = column; *text;) {
+    int length = (int)strcspn(text, " ");
+    if (at > column && at + 1 + length > PAGE_WIDTH) fprintf(file, "\n%*s", at = column, "");
+    at += fprintf(file, at > column ? " %.*s" : "%.*s", length, text);
+    text += length + strspn(text + length, " ");
+  }
+  fputc('\n', file);
+}
+
 void print_command_help(FILE *file, const Command *command) {
-  fprintf(file, "usage: reprise %s %s\n\n%s\n\noptions:\n", command->name, command->arguments, command->summary);
+  fprintf(file, "usage: reprise %s %s\n\n", command->name, command->arguments);
+  print_wrapped(file, command->summary, 0);
+  fputs("\noptions:\n", file);
   for (int i = 0; i < OPTION_COUNT; i++) {
     const OptionInfo *info = &option_table[i];
     char form[64];
@@ -361,7 +384,8 @@ void print_command_help(FILE *file, const Command *command) {
                info->value ? info->value : "", info->name);
     else
       snprintf(form, sizeof form, "--%s%s%s", info->name, info->value ? "=" : "", info->value ? info->value : "");
-    fprintf(file, "  %-28s %s\n", form, info->help);
+    fprintf(file, "  %-28s ", form);
+    print_wrapped(file, info->help, 31);
   }
   fprintf(file, "  %-28s %s\n", "--help", "this text");
 }

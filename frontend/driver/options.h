@@ -56,6 +56,8 @@ typedef struct Command {
 /* Parses the words after the command's name. Reports on stderr; returns EXIT_OK, EXIT_USAGE, or EXIT_DEVICE where the
  * device is not there whose free memory is to be the budget. */
 int parse_options(const Command *command, int count, char **words, Options *options);
+/* Can the file be read? Says why not on stderr. */
+bool can_read(const Options *options, const char *path);
 /* Help texts on a stream. */
 void print_command_help(FILE *file, const Command *command);
 

@@ -54,14 +54,26 @@ static Planning *open_model(const Options *options, Planning *planning, int *cod
   return planning;
 }
 
+/* What a graph file says itself: an option that goes with model files only, or NULL. */
+static const char *option_of_models(const Options *options) {
+  if (options->definitions.count) return "-D";
+  if (options->profile) return "--profile";
+  if (options->device) return "--device";
+  return options->target == &target_cuda ? "--target" : NULL;
+}
+
 static Planning *open_graph(const Options *options, Planning *planning, int *code) {
-  const char *path = options->files.items[0];
-  *code = EXIT_SOURCE_ERROR;
-  if (options->definitions.count) {
-    fprintf(stderr, "reprise %s: -D goes with model files; '%s' is a graph file\n", options->command, path);
+  const char *path = options->files.items[0], *option = option_of_models(options);
+  if (option) {
+    fprintf(stderr, "reprise %s: %s goes with model files; '%s' is a graph file\n", options->command, option, path);
     *code = EXIT_USAGE;
     return NULL;
   }
+  if (!can_read(options, path)) {
+    *code = EXIT_IO;
+    return NULL;
+  }
+  *code = EXIT_SOURCE_ERROR;
   planning->graph = plan_graph_read(options->arena, path);
   if (!planning->graph) return NULL;
   planning->name = planning->graph->name ? planning->graph->name : path;

@@ -190,6 +190,16 @@ END
   run 0 "$reprise" check idle.rp; complains "idle.rp:9:7: warning: the train block has no 'optimizer'"
   run 0 "$reprise" verify idle.rp; [ "$(grep -c "warning: the train block" err)" = 1 ] || fail "a warning is said once"
   run 4 "$reprise" compile trace.rp -o /nonexistent/prog; complains "nonexistent"
+  run 0 "$reprise" compile trace.rp --emit=graph -o trace.json
+  for command in plan sweep; do
+    run 4 "$reprise" $command none.json; complains "cannot open 'none.json'"
+    run 4 "$reprise" $command "$work"; complains "cannot read '$work'"
+  done
+  run 4 "$reprise" plan trace.json --plan-in=none.json; complains "cannot open 'none.json'"
+  run 4 "$reprise" compile trace.rp -o prog --plan-in="$work"; complains "cannot read '$work'"; [ ! -e prog ] || fail "a program without its plan"
+  for option in -DB=1 --device=none --profile=none --target=cuda; do
+    run 2 "$reprise" plan trace.json $option; complains "goes with model files; 'trace.json' is a graph file"
+  done
   run 4 "$reprise" compile trace.rp -o prog --cc=/nonexistent/cc; [ ! -e prog ] || fail "half-written program"
   ;;
 bitwise)
