@@ -56,7 +56,7 @@ static int32_t add_layer_node(PlanGraph *graph, const char *name, int layer, dou
   return plan_graph_add_output(graph, node, memory_format(arena, "%s_o.%d", name, layer), bytes, PLAN_FREE_CHOICE);
 }
 
-PlanGraph *layered_graph(MemoryArena *arena, int layers) {
+PlanGraph *equal_layers_graph(MemoryArena *arena, int layers) {
   const int64_t mib = 1 << 20;
   PlanGraph *graph = plan_graph_create(arena, 1);
   int32_t *x = NEW_ARRAY(arena, int32_t, layers + 1), *wide = NEW_ARRAY(arena, int32_t, layers + 1);

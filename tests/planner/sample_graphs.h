@@ -12,7 +12,7 @@ PlanGraph *chain_graph(MemoryArena *arena, int length, bool inplace, const int64
 
 /* Equal layers of three nodes with different costs and sizes, as in a network of wide and narrow products: what is
  * cheap to make again lies between what is dear. */
-PlanGraph *layered_graph(MemoryArena *arena, int layers);
+PlanGraph *equal_layers_graph(MemoryArena *arena, int layers);
 
 /* A random graph of `forward` forward nodes and a backward pass that reads some of what they made: several outputs,
  * in-place pairs, workspace, writes, empty storages, nodes that may not run again. The same seed gives the same graph.

@@ -227,7 +227,7 @@ static void test_large_graphs(void **state) {
   (void)state;
   for (int layers = 96; layers <= 480; layers *= 5) {
     MemoryArena *arena = memory_arena_create();
-    PlanGraph *graph = layered_graph(arena, layers);
+    PlanGraph *graph = equal_layers_graph(arena, layers);
     int64_t peak = plan_keep_all(arena, graph)->peak;
     for (int tenth = 3; tenth <= 7; tenth += 4) {
       SolveOptions options = {.budget = peak * tenth / 10, .node_limit = 20};
@@ -252,7 +252,7 @@ static void test_large_graphs(void **state) {
 static void test_equal_layers_bound(void **state) {
   (void)state;
   MemoryArena *arena = memory_arena_create();
-  PlanGraph *graph = layered_graph(arena, 12);
+  PlanGraph *graph = equal_layers_graph(arena, 12);
   int64_t budget = plan_keep_all(arena, graph)->peak / 2;
   SolveResult result = solve(arena, graph, budget);
   BoundOptions options = {.budget = budget, .phases = 6, .nodes = 1, .work = 100000000, .target = HUGE_VAL};
