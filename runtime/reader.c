@@ -1,7 +1,9 @@
 #include "runtime/reader.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/types.h"
 
@@ -62,6 +64,16 @@ static bool take_range(RpSource *source, bool whole, RpStatus *status) {
   return true;
 }
 
+/* Adds to a failed opening how another file is named; what the command line names needs no such help. */
+static void explain_path(const RpReader *reader, RpStatus *status) {
+  size_t length = strlen(status->message);
+  snprintf(
+      status->message + length, sizeof status->message - length,
+      "; the model file names it, seen from the folder in which the program runs: --data %s=FILE or --test %s=FILE "
+      "takes another",
+      reader->name, reader->name);
+}
+
 bool rp_source_open(RpSource *source, const RpProgram *program, const RpReader *reader, const char *path, bool whole,
                     const RpSource *vocabulary_of, RpStatus *status) {
   *source = (RpSource){.reader = reader, .format = formats[reader->kind], .vocabulary_of = vocabulary_of};
@@ -70,6 +82,7 @@ bool rp_source_open(RpSource *source, const RpProgram *program, const RpReader *
   if (!source->path) return rp_fail(status, RP_IO, "out of memory");
   bind_inputs(source, program);
   if (source->format->open(source, status) && take_range(source, whole, status)) return true;
+  if (status->code == RP_IO && !path && access(source->path, F_OK) != 0) explain_path(reader, status);
   rp_source_close(source);
   return false;
 }

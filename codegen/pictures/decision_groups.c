@@ -39,6 +39,18 @@ static char *name_pattern(MemoryArena *arena, const char *name) {
   return letter ? memory_format(arena, "%c*", name[0]) : memory_string(arena, name);
 }
 
+/* The pattern of an id beside its module; where it was named in an enclosing one ("block.3.n", made in "block.3.ln"),
+ * of the path that both share too. */
+static const char *local_pattern(MemoryArena *arena, const char *module, const char *id) {
+  const char *name = local_id(module, id);
+  size_t shared = 0;
+  for (size_t i = 0; module[i] && module[i] == name[i]; i++)
+    if (name[i] == '.') shared = i + 1;
+  if (!shared) return name_pattern(arena, name);
+  return memory_format(arena, "%s%s", module_pattern(arena, memory_string_range(arena, name, (int64_t)shared)),
+                       name_pattern(arena, name + shared));
+}
+
 static const char *module_of(const Picture *picture, const char **modules, int32_t node) {
   if (modules) return module_pattern(picture->arena, modules[node]);
   return picture->graph->nodes.items[node].op ? picture->graph->nodes.items[node].op : "";
@@ -85,7 +97,7 @@ DecisionGroupList group_decisions(const Picture *picture) {
     const StorageDecision *decision = &picture->decisions.items[i];
     const PlanStorage *storage = &graph->storages.items[decision->storage];
     const char *module = module_of(picture, named ? modules : NULL, storage->producer);
-    const char *name = name_pattern(arena, local_id(modules[storage->producer], storage->id));
+    const char *name = local_pattern(arena, modules[storage->producer], storage->id);
     char *key = memory_format(arena, "%s\n%s\n%lld", module, name, (long long)storage->bytes);
     const int64_t *known = string_map_find(&index, key);
     int64_t g = known ? *known : groups.count;

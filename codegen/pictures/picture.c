@@ -145,11 +145,12 @@ double picture_overhead(const Plan *plan) {
 }
 
 double picture_gap(const Plan *plan) {
-  return plan->cost > 0 ? 100 * (plan->cost - plan->lower_bound) / plan->cost : 0;
+  double percent = plan->cost > 0 ? 100 * (plan->cost - plan->lower_bound) / plan->cost : 0;
+  return ceil(100 * percent - 1e-9) / 100;
 }
 
 char *format_cost(MemoryArena *arena, const PlanGraph *graph, double cost) {
-  if (!graph->cost_unit) return memory_format(arena, "%.6g", cost);
+  if (!graph->cost_unit) return memory_format(arena, fabs(cost) >= 1e6 && fabs(cost) < 1e15 ? "%.0f" : "%.6g", cost);
   if (!string_equal(graph->cost_unit, "us")) return memory_format(arena, "%.6g %s", cost, graph->cost_unit);
   if (fabs(cost) >= 1e6) return memory_format(arena, "%.3f s", cost / 1e6);
   return fabs(cost) >= 1e3 ? memory_format(arena, "%.3f ms", cost / 1e3) : memory_format(arena, "%.1f us", cost);

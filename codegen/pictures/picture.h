@@ -53,7 +53,8 @@ bool run_drops(const PictureRun *run, int32_t storage);
 /* The phase, by position where the graph does not tell. Never PLAN_PHASE_NONE. */
 PlanPhase picture_phase(const PlanGraph *graph, int32_t node);
 const char *phase_name(PlanPhase phase);
-/* Time lost and gap in percent of base cost and of cost; 0 where costs are 0. */
+/* Time lost and gap in percent of base cost and of cost; 0 where costs are 0. The gap is rounded up to hundredths: what
+ * is printed is proven. */
 double picture_overhead(const Plan *plan);
 double picture_gap(const Plan *plan);
 /* "12.3 ms" for microseconds, "12.3 UNIT" for other units, plain without one. */

@@ -124,7 +124,7 @@ static void print_changes(const Explanation *explanation, const Picture *other) 
   for (int64_t i = 0; i < picture->decisions.count; i++) {
     int32_t storage = picture->decisions.items[i].storage;
     if (storage == explanation->storage || is_kept(picture, storage) == is_kept(other, storage)) continue;
-    if (changes++ == 0) printf("  %-12s\n", "then also");
+    if (changes++ == 0) puts("  then also");
     if (changes <= MOST_CHANGES)
       printf("    %-10s %10s  %s\n", is_kept(other, storage) ? "keep" : "recompute",
              format_bytes(explanation->arena, explanation->graph->storages.items[storage].bytes),
@@ -149,7 +149,7 @@ static void print_comparison(const Explanation *explanation) {
   if (fabs(difference) <= 1e-9 * fabs(now->cost))
     printf("  %s would cost the same time\n", verb);
   else
-    printf("  %s would %s %s (%.2f %% of a step)\n", verb, difference > 0 ? "cost" : "save",
+    printf("  %s would %s %s (%.2f %% of the step with everything kept)\n", verb, difference > 0 ? "cost" : "save",
            format_cost(arena, explanation->graph, fabs(difference)), share);
   printf("  %-12s %s as planned, %s the other way\n", "time", format_cost(arena, explanation->graph, now->cost),
          format_cost(arena, explanation->graph, other->cost));
@@ -170,7 +170,8 @@ static void print_explanation(const Explanation *explanation, const char *reason
     printf("  %s\n", reason);
   else
     print_comparison(explanation);
-  if (explanation->solved && explanation->other.note) printf("  %-12s %s\n", "note", explanation->other.note);
+  const char *note = explanation->solved ? explanation->other.note : NULL;
+  if (note && !string_equal(note, "infeasible")) printf("  %-12s %s\n", "note", note);
 }
 
 static void print_explanation_json(const Explanation *explanation, const char *reason) {

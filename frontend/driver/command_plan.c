@@ -5,9 +5,10 @@
 
 int fail_planning(const Options *options, const PlanView *view) {
   ExitCode code = view->answer.plan ? EXIT_BUDGET_INFEASIBLE : view->answer.exit;
-  if (code == EXIT_BUDGET_INFEASIBLE || (code == EXIT_NO_PLAN && view->budget >= 0))
+  if (code == EXIT_BUDGET_INFEASIBLE || (code == EXIT_NO_PLAN && view->budget >= 0)) {
     print_infeasible(stderr, options->arena, view);
-  else
+    if (options->json) fputs(infeasible_json(options->arena, view), stdout);
+  } else
     fprintf(stderr, "reprise: %s\n", view->answer.note ? view->answer.note : "no plan was found within the limits");
   return code;
 }

@@ -16,7 +16,7 @@ static double percent(double part, double whole) { return whole > 0 ? 100 * part
 
 /* ---- a plan ---- */
 
-enum { BAR_WIDTH = 56, LONGEST_NAME = 24, LONGEST_PLACE = 44 };
+enum { BAR_WIDTH = 56, VALUE_WIDTH = 22, LONGEST_NAME = 24, LONGEST_PLACE = 44 };
 
 /* Anatomy letters and their colours (256-colour terminals), in the order of the bar. */
 static const struct {
@@ -54,7 +54,7 @@ static void print_verdict(const Page *page) {
 }
 
 static void print_pair(const Page *page, const char *name, const char *value, const char *beside) {
-  fprintf(page->file, "  %-12s %-22s %s\n", name, value, beside);
+  fprintf(page->file, "  %-12s %-*s %s\n", name, VALUE_WIDTH, value, beside);
 }
 
 static void print_recomputed(const Page *page) {
@@ -102,9 +102,10 @@ static void print_peak_place(const Page *page, const PlanView *view) {
   int32_t node = peak_node(replay_plan(arena, view->graph, plan), plan),
           all = peak_node(replay_plan(arena, view->graph, view->keep_all), view->keep_all);
   if (node < 0 || all < 0) return;
-  const char *other = phase_name(picture_phase(view->graph, all));
-  print_pair(page, "peak phase", shorten_text(arena, peak_place(arena, view->graph, node), LONGEST_PLACE),
-             memory_format(arena, "all kept: %s", other));
+  char *place = shorten_text(arena, peak_place(arena, view->graph, node), LONGEST_PLACE);
+  if (text_width(place) > VALUE_WIDTH) place = memory_format(arena, "%s;", place);
+  print_pair(page, "peak phase", place,
+             memory_format(arena, "all kept: %s", phase_name(picture_phase(view->graph, all))));
 }
 
 static void print_figures(const Page *page, const PlanView *view, const ShadowPrice *price) {
@@ -145,7 +146,7 @@ static void print_bar(const Page *page, const char *name, const int64_t *anatomy
 
 /* Columns of bytes by role, each row led by the letter of the bars. */
 static void print_anatomy(FILE *file, MemoryArena *arena, const int64_t *before, const int64_t *after) {
-  fprintf(file, "at the peak%33s%25s\n", after ? "everything kept" : "", after ? "this plan" : "");
+  fprintf(file, after ? "at the peak%33s%25s\n" : "at the peak\n", "everything kept", "this plan");
   for (int i = 0; i < PLAN_ROLE_COUNT; i++) {
     PlanRole role = bar_order[i].role;
     if (!before[role] && (!after || !after[role])) continue;
@@ -282,6 +283,15 @@ char *view_plan_text(MemoryArena *arena, const PlanView *view, bool compact) {
   return plan_text(arena, view->graph, &stated, compact);
 }
 
+static char *json_text(MemoryArena *arena, json_t *root) {
+  char *dumped = json_dumps(root, JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15)), *text;
+  json_decref(root);
+  if (!dumped) die("out of memory");
+  text = memory_format(arena, "%s\n", dumped);
+  free(dumped);
+  return text;
+}
+
 char *plan_report_json(MemoryArena *arena, const PlanView *view, const ShadowPrice *price) {
   json_t *root = json_loads(view_plan_text(arena, view, true), 0, NULL);
   if (!root) die("a plan's own text does not parse");
@@ -298,15 +308,15 @@ char *plan_report_json(MemoryArena *arena, const PlanView *view, const ShadowPri
                                   isnan(price->saved) ? json_null() : json_real(price->saved), "added",
                                   isnan(price->added) ? json_null() : json_real(price->added)));
   add_sources(view->graph, root);
-  char *dumped = json_dumps(root, JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15)), *text;
-  json_decref(root);
-  if (!dumped) die("out of memory");
-  text = memory_format(arena, "%s\n", dumped);
-  free(dumped);
-  return text;
+  return json_text(arena, root);
 }
 
 /* ---- no plan ---- */
+
+/* The smallest budget that is known to work, in training and evaluation. */
+static int64_t smallest_budget(const PlanView *view, const Plan *smallest) {
+  return smallest->peak > view->evaluation_bytes ? smallest->peak : view->evaluation_bytes;
+}
 
 /* Storages that are live at the peak, the largest first. */
 static void print_largest(FILE *file, MemoryArena *arena, const PlanGraph *graph, const Replay *replay) {
@@ -321,34 +331,59 @@ static void print_largest(FILE *file, MemoryArena *arena, const PlanGraph *graph
     if (best < 0) return;
     listed[best] = true;
     const PlanStorage *storage = &graph->storages.items[best];
-    fprintf(file, "  %10s  %-15s %-26s %s\n", format_bytes(arena, storage->bytes), plan_role_name(storage->role),
-            shorten_text(arena, storage->id, 26), shorten_text(arena, source_of_storage(graph, (int32_t)best), 23));
+    const char *source = source_of_storage(graph, (int32_t)best);
+    fprintf(file, *source ? "  %10s  %-15s %-26s %s\n" : "  %10s  %-15s %s\n", format_bytes(arena, storage->bytes),
+            plan_role_name(storage->role), shorten_text(arena, storage->id, 26), shorten_text(arena, source, 23));
   }
 }
 
-/* What `keep` in the source holds on to. */
+/* What each `keep` in the source holds on to, in all uses of its module together. */
 static void print_kept(FILE *file, MemoryArena *arena, const PlanGraph *graph) {
+  StringMap told = {.arena = arena};
   for (int64_t s = 0; s < graph->storages.count; s++) {
-    const PlanStorage *storage = &graph->storages.items[s];
-    if (storage->decision == PLAN_KEEP)
-      fprintf(file, "  'keep' at %s holds %s of %s: without it the budget may be enough\n",
-              source_of_storage(graph, (int32_t)s), format_bytes(arena, storage->bytes), storage->id);
+    const char *source = source_of_storage(graph, (int32_t)s), *name = graph->storages.items[s].id;
+    if (graph->storages.items[s].decision != PLAN_KEEP || string_map_find(&told, source)) continue;
+    string_map_set(&told, source, s);
+    int64_t bytes = 0, count = 0;
+    for (int64_t other = s; other < graph->storages.count; other++)
+      if (graph->storages.items[other].decision == PLAN_KEEP &&
+          string_equal(source_of_storage(graph, (int32_t)other), source))
+        bytes += graph->storages.items[other].bytes, count++;
+    /* a fused kernel has one place in the source, which may be another than that of the `keep` */
+    const char *what = count > 1 ? memory_format(arena, "%lld tensors", (long long)count) : name;
+    fprintf(file, "  'keep' holds %s of %s%s%s;\n        without it a smaller budget may be enough\n",
+            format_bytes(arena, bytes), what, *source ? ", made at " : "", source);
   }
 }
 
-static void print_advice(FILE *file, const PlanGraph *graph, const Replay *replay) {
-  int64_t fixed = replay->anatomy[PLAN_ROLE_WEIGHTS] + replay->anatomy[PLAN_ROLE_OPTIMIZER_STATE] +
-                  replay->anatomy[PLAN_ROLE_GRADIENTS];
+/* "weights, gradients and optimizer state": those of the three that are there at the peak. */
+static char *fixed_kinds(MemoryArena *arena, const int64_t *anatomy) {
+  const char *names[3];
+  int count = 0;
+  if (anatomy[PLAN_ROLE_WEIGHTS]) names[count++] = "weights";
+  if (anatomy[PLAN_ROLE_GRADIENTS]) names[count++] = "gradients";
+  if (anatomy[PLAN_ROLE_OPTIMIZER_STATE]) names[count++] = "optimizer state";
+  return count == 3   ? memory_format(arena, "%s, %s and %s", names[0], names[1], names[2])
+         : count == 2 ? memory_format(arena, "%s and %s", names[0], names[1])
+                      : memory_string(arena, count ? names[0] : "");
+}
+
+static void print_advice(FILE *file, MemoryArena *arena, const Replay *replay) {
+  const int64_t *anatomy = replay->anatomy;
+  int64_t fixed = anatomy[PLAN_ROLE_WEIGHTS] + anatomy[PLAN_ROLE_OPTIMIZER_STATE] + anatomy[PLAN_ROLE_GRADIENTS];
   double share = percent((double)fixed, (double)replay->peak);
-  (void)graph;
   if (share > 50)
     fprintf(file,
-            "advice: weights, gradients and optimizer state are %.0f %% of it, so recomputing helps little;\n"
-            "        freeze parts of the model, use sgd in place of adam, or make the model smaller\n",
-            share);
+            "advice: %s are %.0f %% of it, so recomputing helps little;\n"
+            "        %s%smake the model smaller\n",
+            fixed_kinds(arena, anatomy), share, anatomy[PLAN_ROLE_WEIGHTS] ? "freeze parts of the model, " : "",
+            anatomy[PLAN_ROLE_OPTIMIZER_STATE] ? "use an optimizer with less state, or "
+            : anatomy[PLAN_ROLE_WEIGHTS]       ? "or "
+                                               : "");
   else
     fprintf(file,
-            "advice: make the batch or the sequence smaller (-D B=...), with accumulate to keep the effective batch\n");
+            "advice: make the batch or the sequence smaller (-D B=...);\n"
+            "        with accumulate the effective batch stays what it is\n");
 }
 
 /* Training fits, evaluation does not: no plan can change that. */
@@ -383,17 +418,31 @@ void print_infeasible(FILE *file, MemoryArena *arena, const PlanView *view) {
             format_bytes_exact(arena, view->answer.plan->peak), format_bytes_exact(arena, view->arena_bytes),
             view->replans + 1);
   else
-    fprintf(
-        file, "  smallest budget with a plan: %s%s\n",
-        format_bytes_exact(arena, smallest->peak > view->evaluation_bytes ? smallest->peak : view->evaluation_bytes),
-        smallest->peak < view->evaluation_bytes ? ", which evaluation needs" : "");
+    fprintf(file, "  smallest budget with a plan: %s%s\n", format_bytes_exact(arena, smallest_budget(view, smallest)),
+            smallest->peak < view->evaluation_bytes ? ", which evaluation needs" : "");
   if (view->answer.largest_impossible >= 0)
     fprintf(file, "  proven impossible up to:     %s\n", format_bytes_exact(arena, view->answer.largest_impossible));
-  if (view->answer.note) fprintf(file, "  note: %s\n", view->answer.note);
+  if (view->answer.note && !string_equal(view->answer.note, "infeasible"))
+    fprintf(file, "  note: %s\n", view->answer.note);
   int32_t node = peak_node(replay, smallest);
   if (node >= 0) fprintf(file, "  peak phase:                  %s\n", peak_place(arena, view->graph, node));
   print_anatomy(file, arena, replay->anatomy, NULL);
   print_largest(file, arena, view->graph, replay);
   print_kept(file, arena, view->graph);
-  print_advice(file, view->graph, replay);
+  print_advice(file, arena, replay);
+}
+
+char *infeasible_json(MemoryArena *arena, const PlanView *view) {
+  bool planned = view->answer.plan && view->arena_bytes >= 0;
+  bool trains = planned && view->arena_bytes <= view->budget; /* evaluation is what does not fit */
+  const Plan *smallest = view->answer.smallest ? view->answer.smallest : view->keep_all;
+  int64_t least = trains ? view->evaluation_bytes : planned ? view->arena_bytes : smallest_budget(view, smallest);
+  json_int_t impossible = view->answer.largest_impossible;
+  const char *status = planned || view->answer.exit == EXIT_BUDGET_INFEASIBLE ? "infeasible" : "unknown";
+  return json_text(arena, json_pack("{s:s, s:s, s:o, s:I, s:o, s:o, s:o}", "name", view->name, "status", status,
+                                    "budget", view->budget >= 0 ? json_integer(view->budget) : json_null(),
+                                    "smallest_budget", (json_int_t)least, "largest_impossible",
+                                    impossible >= 0 ? json_integer(impossible) : json_null(), "anatomy",
+                                    anatomy_json(replay_plan(arena, view->graph, smallest)->anatomy), "peak_at",
+                                    peak_json(arena, view->graph, smallest)));
 }

@@ -34,5 +34,7 @@ char *plan_report_json(MemoryArena *arena, const PlanView *view, const ShadowPri
 /* Why nothing fits, or that nothing was found: smallest budget with a plan, largest proven impossible, anatomy and
  * largest storages at the peak, advice. */
 void print_infeasible(FILE *file, MemoryArena *arena, const PlanView *view);
+/* The same figures as an object; "status" is "infeasible", or "unknown" where none was found and none excluded. */
+char *infeasible_json(MemoryArena *arena, const PlanView *view);
 
 #endif

@@ -359,7 +359,7 @@ def demands(reprise, source):
     model = segments("kept", kept)
     text, needed = model.refused(f"--memory-budget={smallest}")
     expect(needed > smallest, text)
-    expect(re.search(r"'keep' at kept.rp:11:\d+ holds 64.0 KiB of u", text), text)
+    expect(re.search(r"'keep' holds 64.0 KiB of u, made at kept.rp:11:\d+", text), text)
     model.call("compile", "-o", "kept", f"--memory-budget={smallest}", code=3)
     expect(not os.path.exists("kept"), "a program was made although `keep` does not fit")
     plan = model.plan(f"--memory-budget={needed}")
