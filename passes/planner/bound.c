@@ -3,15 +3,10 @@
 
 #include <math.h>
 
+#include "passes/planner/bound_groups.h"
 #include "passes/planner/mip.h"
-#include "passes/planner/retain_model.h"
 
 /* ---- what is certain while the first execution of a node runs ---- */
-
-static bool droppable(const PlanGraph *graph, int32_t storage) {
-  const PlanStorage *what = &graph->storages.items[storage];
-  return !what->persistent && what->decision != PLAN_KEEP && graph->nodes.items[what->producer].recompute;
-}
 
 static bool reads(const PlanNode *node, int32_t storage) {
   for (int32_t i = 0; i < node->input_count; i++)
@@ -42,7 +37,7 @@ static int64_t *certain_bytes(MemoryArena *arena, const PlanGraph *graph) {
   int64_t *change = NEW_ARRAY(arena, int64_t, count + 2), *bytes = NEW_ARRAY(arena, int64_t, count + 1);
   for (int32_t s = 0; s < graph->storages.count; s++) {
     const PlanStorage *storage = &graph->storages.items[s];
-    if (storage->persistent || droppable(graph, s)) continue;
+    if (storage->persistent || may_be_dropped(graph, s)) continue;
     change[storage->producer + 1] += storage->bytes;
     change[plan_graph_last_need(graph, s) + 1 < count + 1 ? plan_graph_last_need(graph, s) + 1 : count + 1] -=
         storage->bytes;
@@ -55,7 +50,7 @@ static int64_t *certain_bytes(MemoryArena *arena, const PlanGraph *graph) {
     for (int32_t i = 0; i < node->input_count; i++) {
       bool repeated = false;
       for (int32_t k = 0; k < i; k++) repeated = repeated || node->inputs[k] == node->inputs[i];
-      if (!repeated && droppable(graph, node->inputs[i])) bytes[n] += graph->storages.items[node->inputs[i]].bytes;
+      if (!repeated && may_be_dropped(graph, node->inputs[i])) bytes[n] += graph->storages.items[node->inputs[i]].bytes;
     }
   }
   return bytes;
@@ -76,7 +71,7 @@ enum { MOST_DIVISORS = 6 };
 typedef struct Phases {
   const PlanGraph *graph;
   const BoundOptions *options;
-  const RetainModel *model; /* for its groups of nodes */
+  const BoundGroup *groups;
   Mip *mip;
   int32_t count;
   int32_t *at;     /* p_k: node numbers, ascending */
@@ -109,25 +104,8 @@ static int32_t phase_end(const Phases *phases, int32_t k) {
   return k + 1 < phases->count ? phases->at[k + 1] : (int32_t)phases->graph->nodes.count;
 }
 
-/* ---- groups: a storage that only one node reads, for which it is no smaller than what that node makes of it, need not
- * be live at any p_k; its node runs with that one ---- */
-
-static int32_t group_of(const Phases *phases, int32_t node) {
-  return node < phases->graph->first_stage ? phases->model->nodes[node].group : node;
-}
-
-static double group_cost(const Phases *phases, int32_t node) {
-  return node < phases->graph->first_stage ? phases->model->nodes[node].cost : phases->graph->nodes.items[node].cost;
-}
-
-static int32_t group_inputs(const Phases *phases, int32_t node, const int32_t **inputs) {
-  bool forward = node < phases->graph->first_stage;
-  *inputs = forward ? phases->model->nodes[node].inputs : phases->graph->nodes.items[node].inputs;
-  return forward ? phases->model->nodes[node].input_count : phases->graph->nodes.items[node].input_count;
-}
-
 static int32_t maker(const Phases *phases, int32_t storage) {
-  return group_of(phases, phases->graph->storages.items[storage].producer);
+  return phases->groups[phases->graph->storages.items[storage].producer].root;
 }
 
 /* ---- columns ---- */
@@ -135,7 +113,7 @@ static int32_t maker(const Phases *phases, int32_t storage) {
 /* Made before p_k, a choice, and not inside a group. */
 static bool may_be_choice(const Phases *phases, int32_t k, int32_t storage) {
   const PlanStorage *what = &phases->graph->storages.items[storage];
-  return !what->persistent && what->producer < phases->at[k] && droppable(phases->graph, storage) &&
+  return !what->persistent && what->producer < phases->at[k] && may_be_dropped(phases->graph, storage) &&
          maker(phases, storage) == what->producer;
 }
 
@@ -148,17 +126,16 @@ static bool *find_useful(const Phases *phases, int32_t k) {
     const PlanNode *node = &graph->nodes.items[n];
     bool wanted = false;
     for (int32_t o = 0; o < node->output_count; o++) wanted = wanted || useful[node->outputs[o]];
-    const int32_t *inputs;
-    int32_t count = group_inputs(phases, n, &inputs);
-    for (int32_t i = 0; i < count && wanted && node->recompute && group_of(phases, n) == n; i++)
-      useful[inputs[i]] = true;
+    const BoundGroup *group = &phases->groups[n];
+    for (int32_t i = 0; i < group->input_count && wanted && node->recompute && group->root == n; i++)
+      useful[group->inputs[i]] = true;
   }
   return useful;
 }
 
 static bool group_may_rerun(const Phases *phases, int32_t root, int32_t position) {
   for (int32_t n = 0; n <= root; n++)
-    if (group_of(phases, n) == root && !plan_graph_may_rerun(phases->graph, n, position)) return false;
+    if (phases->groups[n].root == root && !plan_graph_may_rerun(phases->graph, n, position)) return false;
   return true;
 }
 
@@ -179,7 +156,7 @@ static void add_columns(Phases *phases) {
       phases->live[k][s] = mip_column(phases->mip, certain, certain || !dropped ? 1 : 0, 0, true);
       int32_t node = graph->storages.items[s].producer;
       if (phases->run[k][node] >= 0 || !group_may_rerun(phases, node, phases->at[k] + 1)) continue;
-      phases->run[k][node] = mip_column(phases->mip, 0, 1, group_cost(phases, node), false);
+      phases->run[k][node] = mip_column(phases->mip, 0, 1, phases->groups[node].cost, false);
     }
   }
   for (int32_t k = phases->count - 1; k >= 0; k--)
@@ -201,13 +178,12 @@ static void add_read_row(Phases *phases, int32_t k, int32_t storage, int32_t *co
 
 /* What a group reads is live at p_k or made by runs of the same kind. */
 static void add_rerun_rows(Phases *phases, int32_t k, int32_t n, int32_t *const *made) {
-  const int32_t *inputs;
-  int32_t count = group_inputs(phases, n, &inputs);
-  for (int32_t i = 0; i < count; i++) {
-    if (phases->live[k][inputs[i]] < 0) continue;
+  const BoundGroup *group = &phases->groups[n];
+  for (int32_t i = 0; i < group->input_count; i++) {
+    if (phases->live[k][group->inputs[i]] < 0) continue;
     mip_term(phases->mip, made[k][n], 1);
-    mip_term(phases->mip, phases->live[k][inputs[i]], -1);
-    mip_term(phases->mip, made[k][maker(phases, inputs[i])], -1);
+    mip_term(phases->mip, phases->live[k][group->inputs[i]], -1);
+    mip_term(phases->mip, made[k][maker(phases, group->inputs[i])], -1);
     mip_row_end(phases->mip, -HUGE_VAL, 0);
   }
 }
@@ -347,7 +323,7 @@ double bound_cost(MemoryArena *arena, const PlanGraph *graph, const BoundOptions
   phases.live = NEW_ARRAY(arena, int32_t *, options->phases + 1);
   phases.run = NEW_ARRAY(arena, int32_t *, options->phases + 1);
   phases.since = NEW_ARRAY(arena, int32_t *, options->phases + 1);
-  phases.model = retain_model_create(arena, graph, 1);
+  phases.groups = find_bound_groups(arena, graph);
   phases.mip->constant = graph->base_cost;
   choose_moments(&phases);
   add_columns(&phases);

@@ -78,6 +78,34 @@ PlanGraph *equal_layers_graph(MemoryArena *arena, int layers) {
   return graph;
 }
 
+PlanGraph *uneven_graph(MemoryArena *arena, uint64_t seed) {
+  /* a = A(x), b = B(x), u = f(a), z = Z(b), w = g(u, z), l = L(w); what each node reads */
+  enum { X, A, B, U, Z, W, L, FORWARD = L, STAGES = 5 };
+  static const int32_t read[][2] = {[A] = {X, X}, [B] = {X, X}, [U] = {A, A}, [Z] = {B, B}, [W] = {U, Z}, [L] = {W, W}};
+  static const int32_t wanted[] = {A, B, Z, W};
+  PlanGraph *graph = plan_graph_create(arena, 1);
+  plan_graph_add_tensor(graph, "x", 0, PLAN_ROLE_INPUTS);
+  for (int i = A; i <= FORWARD; i++) {
+    double cost = i == A || i == B || i == Z ? 10 : 1;
+    int32_t node = add_node(graph, memory_format(arena, "f%d", i), cost, PLAN_PHASE_FORWARD, true, read[i],
+                            read[i][0] == read[i][1] ? 1 : 2);
+    plan_graph_add_output(graph, node, memory_format(arena, "a%d", i), i == L ? 0 : 1 + random_below(&seed, 2),
+                          PLAN_FREE_CHOICE);
+  }
+  for (int32_t i = 0, gradient = L; i < STAGES; i++) {
+    int32_t inputs[] = {gradient, wanted[random_below(&seed, 4)]};
+    PlanNode node = {.id = memory_format(arena, "s%d", (int)i), .cost = 1, .phase = PLAN_PHASE_BACKWARD};
+    node.inputs = inputs;
+    node.input_count = random_below(&seed, 4) ? 2 : 1;
+    node.workspace = random_below(&seed, 12);
+    gradient = plan_graph_add_output(graph, plan_graph_add_node(graph, &node), memory_format(arena, "g%d", (int)i), 0,
+                                     PLAN_FREE_CHOICE);
+    if (i + 1 == STAGES) plan_graph_add_result(graph, gradient);
+  }
+  plan_graph_finish(graph);
+  return graph;
+}
+
 typedef struct Maker {
   PlanGraph *graph;
   uint64_t random;

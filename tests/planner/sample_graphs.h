@@ -14,6 +14,10 @@ PlanGraph *chain_graph(MemoryArena *arena, int length, bool inplace, const int64
  * cheap to make again lies between what is dear. */
 PlanGraph *equal_layers_graph(MemoryArena *arena, int layers);
 
+/* Two branches that meet, and 5 stages that read some of what they made; random sizes and costs, and workspace that
+ * differs much, so that what is worth holding differs from stage to stage. */
+PlanGraph *uneven_graph(MemoryArena *arena, uint64_t seed);
+
 /* A random graph of `forward` forward nodes and a backward pass that reads some of what they made: several outputs,
  * in-place pairs, workspace, writes, empty storages, nodes that may not run again. The same seed gives the same graph.
  */

@@ -169,9 +169,36 @@ static void test_graphs(void **state) {
   assert_int_equal(proven, count);
 }
 
+/* ---- bounds where memory rises and falls between stages: what is held for a further run, and what must then be there
+ * ---- */
+
+static void test_bounds(void **state) {
+  (void)state;
+  int sharp = 0;
+  for (uint64_t seed = 400 * first_seed; seed < 400 * (last_seed + 1); seed++) {
+    MemoryArena *arena = memory_arena_create();
+    PlanGraph *graph = uneven_graph(arena, seed);
+    int64_t smallest = exhaustive_smallest(graph), peak = plan_keep_all(arena, graph)->peak;
+    for (int64_t budget = smallest; budget < peak; budget++) {
+      double truth = exhaustive_cost(graph, budget);
+      for (int32_t phases = 1; phases <= 5; phases++) {
+        BoundOptions options = {.budget = budget, .phases = phases, .nodes = 200, .work = 2000000, .target = HUGE_VAL};
+        BoundWork work;
+        double bound = bound_cost(arena, graph, &options, &work);
+        sharp += bound > graph->base_cost;
+        if (bound > truth + 1e-6)
+          fail_msg("seed %llu, %d phases at %lld: bound %g above the optimum %g", (unsigned long long)seed, (int)phases,
+                   (long long)budget, bound, truth);
+      }
+    }
+    memory_arena_destroy(arena);
+  }
+  assert_true(sharp > 100);
+}
+
 int main(int count, char **values) {
   if (count == 3) first_seed = strtoull(values[1], NULL, 10), last_seed = strtoull(values[2], NULL, 10);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_searches_agree), cmocka_unit_test(test_chains),
-                                     cmocka_unit_test(test_graphs)};
+                                     cmocka_unit_test(test_graphs), cmocka_unit_test(test_bounds)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
