@@ -1,6 +1,7 @@
 /* codegen/link.c - runs the C compiler on an emitted program and links it with the runtime. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -12,8 +13,8 @@
 
 extern char **environ;
 
-/* What results must not depend on: no contraction to fused multiply-add; integers wrap. What lets loops vectorise without
- * changing a value: errno and floating-point exceptions are never looked at. */
+/* What results must not depend on: no contraction to fused multiply-add; integers wrap. What lets loops vectorise
+ * without changing a value: errno and floating-point exceptions are never looked at. */
 static const char value_safe_flags[] = "-std=c17 -fopenmp -ffp-contract=off -fwrapv -fno-math-errno -fno-trapping-math";
 static const char default_flags[] = "-O3 -march=native";
 static const char libraries[] = "-lopenblas -ljansson -lz -lm";
@@ -26,6 +27,7 @@ typedef struct Link {
   const char *build_flags; /* what the runtime of a build tree was built with */
   ExitCode *exit_code;
   const char **error;
+  volatile pid_t child; /* the C compiler while it runs, else 0 */
 } Link;
 
 static bool fail(Link *link, ExitCode code, char *message) {
@@ -127,8 +129,12 @@ static int run_command(Link *link, char **words) {
     errno = fault;
     return -1;
   }
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return -1;
+  link->child = child;
+  pid_t ended;
+  do ended = waitpid(child, &status, 0);
+  while (ended < 0 && errno == EINTR);
+  link->child = 0;
+  if (ended < 0) return -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -187,6 +193,35 @@ static void remove_temporaries(const Link *link) {
   rmdir(link->folder);
 }
 
+/* ---- signals ---- */
+
+static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { ENDING_SIGNALS = sizeof ending_signals / sizeof *ending_signals };
+static const Link *linking; /* what the handler removes */
+static struct sigaction before[ENDING_SIGNALS];
+
+static void restore_signals(void) {
+  for (int i = 0; i < ENDING_SIGNALS; i++) sigaction(ending_signals[i], &before[i], NULL);
+}
+
+/* Only calls that may be made in a signal handler. What handled the signal before sees it next. */
+static void end_linking(int number) {
+  if (linking->child) kill(linking->child, SIGTERM);
+  remove_temporaries(linking);
+  restore_signals();
+  raise(number);
+}
+
+/* Signals that are ignored stay so. */
+static void watch_signals(const Link *link) {
+  struct sigaction action = {.sa_handler = end_linking};
+  linking = link;
+  for (int i = 0; i < ENDING_SIGNALS; i++) {
+    sigaction(ending_signals[i], NULL, &before[i]);
+    if (before[i].sa_handler != SIG_IGN) sigaction(ending_signals[i], &action, NULL);
+  }
+}
+
 static bool write_and_compile(Link *link, const char *source, int64_t length) {
   const char *error;
   if (!file_write(link->arena, link->source_path, source, length, &error))
@@ -215,7 +250,9 @@ bool link_executable(const char *source, int64_t length, const char *output, con
   *exit_code = EXIT_OK;
   *error = NULL;
   if (!find_runtime(&link) || !check_output(&link) || !make_folder(&link)) return false;
+  watch_signals(&link);
   bool linked = write_and_compile(&link, source, length);
   remove_temporaries(&link);
+  restore_signals();
   return linked;
 }

@@ -4,7 +4,8 @@
 #include "frontend/driver/sweep.h"
 
 int fail_planning(const Options *options, const PlanView *view) {
-  ExitCode code = view->answer.plan ? EXIT_BUDGET_INFEASIBLE : view->answer.exit;
+  bool interrupted = view->answer.exit == EXIT_INTERRUPTED;
+  ExitCode code = view->answer.plan && !interrupted ? EXIT_BUDGET_INFEASIBLE : view->answer.exit;
   if (code == EXIT_BUDGET_INFEASIBLE || (code == EXIT_NO_PLAN && view->budget >= 0)) {
     print_infeasible(stderr, options->arena, view);
     if (options->json) fputs(infeasible_json(options->arena, view), stdout);
@@ -15,7 +16,7 @@ int fail_planning(const Options *options, const PlanView *view) {
 
 int report_plan_faults(const Options *options, const Compilation *compilation) {
   PlanView view = view_of_compilation(compilation);
-  if (compilation->checkpoint->compiled.graph) {
+  if (compilation->checkpoint->compiled.graph && view.answer.exit != EXIT_INTERRUPTED) {
     if (view.answer.note) fprintf(stderr, "reprise: %s\n", view.answer.note);
     if (planning_fits(&view)) return EXIT_OK;
   }

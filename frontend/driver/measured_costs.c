@@ -51,7 +51,7 @@ static bool add_trace(Profile *profile, const CompiledGraph *train, const Kernel
   return position == accumulate * order->micro_step + order->count - order->micro_step;
 }
 
-static bool run_and_read(Profile *profile, const Trial *trial, const CompiledGraph *train) {
+static bool run_and_read(Profile *profile, Trial *trial, const CompiledGraph *train) {
   char *trace = trial_path(trial, "trace.json");
   const char *arguments[] = {"--steps", memory_format(profile->arena, "%d", TRIAL_STEPS), "--trace", trace, NULL};
   KernelOrder order = order_kernels(profile->arena, train);

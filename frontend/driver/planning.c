@@ -1,6 +1,8 @@
 /* frontend/driver/planning.c - one way to ask for plans, whatever the file. */
 #include "frontend/driver/planning.h"
 
+#include <stdlib.h>
+
 #include "frontend/driver/commands.h"
 #include "passes/planner/replay.h"
 
@@ -102,6 +104,13 @@ Planning *open_planning(const Options *options, int *code) {
   return read_incumbent(planning, code) ? planning : NULL;
 }
 
+/* Ctrl-C has stopped the planner: no further plans are asked for. */
+static void end_when_interrupted(const PlanView *view) {
+  if (view->answer.exit != EXIT_INTERRUPTED) return;
+  fprintf(stderr, "reprise: %s\n", view->answer.note ? view->answer.note : "interrupted");
+  exit(EXIT_INTERRUPTED);
+}
+
 PlanView solve_planning(Planning *planning, int64_t budget, PlanStrategy strategy, const Plan *incumbent) {
   MemoryArena *arena = planning->options->arena;
   PlanView view = view_of(planning, budget);
@@ -114,11 +123,13 @@ PlanView solve_planning(Planning *planning, int64_t budget, PlanStrategy strateg
     view.keep_all_arena = compilation->keep_all.map->arena_bytes;
     view.evaluation_bytes = evaluation_of(compilation);
     read_checkpoint(&view, checkpoint_graph(&compilation->keep_all, compilation->costs, budget, &checkpoint, arena));
+    end_when_interrupted(&view);
     /* the problem was stated anew: same numbers, so names may come from the first */
     return view;
   }
   request.budget = budget < 0 ? planning->keep_all->peak : budget;
   view.answer = plan_request(arena, planning->graph, &request);
+  end_when_interrupted(&view);
   return view;
 }
 

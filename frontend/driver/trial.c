@@ -2,6 +2,7 @@
 #include "frontend/driver/trial.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -14,15 +15,32 @@ extern char **environ;
 
 enum { MOST_ARGUMENTS = 16 };
 
-bool open_trial(Trial *trial, const Options *options, const Graph *train) {
-  const char *base = getenv("TMPDIR");
-  char *folder = memory_format(options->arena, "%s/reprise-trial-XXXXXX", base && *base ? base : "/tmp");
-  trial->arena = options->arena;
-  trial->inputs = train->module->inputs.count;
-  trial->limits = find_input_limits(options->arena, train);
-  trial->folder = mkdtemp(folder);
-  if (!trial->folder) fprintf(stderr, "reprise: cannot make a temporary folder '%s'\n", folder);
-  return trial->folder != NULL;
+static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { ENDING_SIGNALS = sizeof ending_signals / sizeof *ending_signals };
+static Trial *open_now; /* what the signal handler removes */
+static struct sigaction before[ENDING_SIGNALS];
+
+static void remove_folder(const Trial *trial) {
+  for (const char **file = trial->files; *file; file++) unlink(*file);
+  rmdir(trial->folder);
+}
+
+/* Only calls that may be made in a signal handler. */
+static void end_trial(int number) {
+  if (open_now->child) kill(open_now->child, SIGTERM);
+  remove_folder(open_now);
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+/* Signals that are ignored stay so. */
+static void watch_signals(Trial *trial) {
+  struct sigaction action = {.sa_handler = end_trial};
+  open_now = trial;
+  for (int i = 0; i < ENDING_SIGNALS; i++) {
+    sigaction(ending_signals[i], NULL, &before[i]);
+    if (before[i].sa_handler != SIG_IGN) sigaction(ending_signals[i], &action, NULL);
+  }
 }
 
 char *trial_path(const Trial *trial, const char *name) {
@@ -33,12 +51,33 @@ static char *input_path(const Trial *trial, int64_t input) {
   return trial_path(trial, memory_format(trial->arena, "input%lld.npy", (long long)input));
 }
 
-void close_trial(Trial *trial) {
+static void list_files(Trial *trial) {
   static const char *const names[] = {"program", "gradients.safetensors", "weights.safetensors", "log.jsonl",
                                       "trace.json"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(trial_path(trial, names[i]));
-  for (int64_t i = 0; i < trial->inputs; i++) unlink(input_path(trial, i));
-  rmdir(trial->folder);
+  enum { NAMES = sizeof names / sizeof *names };
+  trial->files = NEW_ARRAY(trial->arena, const char *, NAMES + trial->inputs + 1);
+  for (int i = 0; i < NAMES; i++) trial->files[i] = trial_path(trial, names[i]);
+  for (int64_t i = 0; i < trial->inputs; i++) trial->files[NAMES + i] = input_path(trial, i);
+}
+
+bool open_trial(Trial *trial, const Options *options, const Graph *train) {
+  const char *base = getenv("TMPDIR");
+  char *folder = memory_format(options->arena, "%s/reprise-trial-XXXXXX", base && *base ? base : "/tmp");
+  *trial = (Trial){.arena = options->arena, .inputs = train->module->inputs.count};
+  trial->limits = find_input_limits(options->arena, train);
+  trial->folder = mkdtemp(folder);
+  if (!trial->folder) {
+    fprintf(stderr, "reprise: cannot make a temporary folder '%s'\n", folder);
+    return false;
+  }
+  list_files(trial);
+  watch_signals(trial);
+  return true;
+}
+
+void close_trial(Trial *trial) {
+  remove_folder(trial);
+  for (int i = 0; i < ENDING_SIGNALS; i++) sigaction(ending_signals[i], &before[i], NULL);
 }
 
 /* A reader of the made-up data of one input. */
@@ -74,10 +113,10 @@ bool write_trial_data(Trial *trial, Module *module, int64_t records, const char 
   return true;
 }
 
-int run_trial(const Trial *trial, const char *const *arguments) {
+int run_trial(Trial *trial, const char *const *arguments) {
   char *words[MOST_ARGUMENTS] = {trial_path(trial, "program")};
   posix_spawn_file_actions_t actions;
-  pid_t child;
+  pid_t child, ended = -1;
   int status = -1;
   for (int i = 0; arguments[i]; i++) {
     ASSERT(i + 2 < MOST_ARGUMENTS);
@@ -87,6 +126,11 @@ int run_trial(const Trial *trial, const char *const *arguments) {
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   bool started = posix_spawn(&child, words[0], &actions, NULL, words, environ) == 0;
   posix_spawn_file_actions_destroy(&actions);
-  if (!started || waitpid(child, &status, 0) < 0 || !WIFEXITED(status)) return -1;
+  if (started) {
+    trial->child = child;
+    ended = waitpid(child, &status, 0);
+    trial->child = 0;
+  }
+  if (ended < 0 || !WIFEXITED(status)) return -1;
   return WEXITSTATUS(status);
 }

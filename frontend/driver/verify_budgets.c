@@ -23,7 +23,7 @@ typedef struct BudgetCheck {
   bool passed;
 } BudgetCheck;
 
-int run_verified_program(const Trial *trial, int64_t steps) {
+int run_verified_program(Trial *trial, int64_t steps) {
   const char *arguments[] = {"--steps",      memory_format(trial->arena, "%lld", (long long)steps),
                              "--dump-grads", trial_path(trial, "gradients.safetensors"),
                              "--save",       trial_path(trial, "weights.safetensors"),
@@ -95,8 +95,12 @@ static Compilation *compile_at(BudgetCheck *check, const Options *options, int *
   const char *error;
   Module *module = load_module(options, code);
   if (!module) return NULL;
-  if (write_trial_data(check->trial, module, check->steps * check->micro_steps, &error))
-    return compile_within_budget(options, module, code);
+  if (write_trial_data(check->trial, module, check->steps * check->micro_steps, &error)) {
+    Compilation *compilation = compile_within_budget(options, module, code);
+    if (!compilation || compilation->checkpoint->answer.exit != EXIT_INTERRUPTED) return compilation;
+    *code = EXIT_INTERRUPTED;
+    return NULL;
+  }
   fprintf(stderr, "reprise: %s\n", error);
   *code = EXIT_IO;
   return NULL;

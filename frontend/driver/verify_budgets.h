@@ -9,7 +9,7 @@
 
 /* Runs the trial's program for `steps` updates with freed bytes poisoned; it leaves its log, the first update's
  * gradients and the last weights in the trial's folder. Returns its exit code. */
-int run_verified_program(const Trial *trial, int64_t steps);
+int run_verified_program(Trial *trial, int64_t steps);
 
 /* The losses of the steps in the trial's log; returns their number, at most `most`. */
 int64_t read_losses(const Trial *trial, double *losses, int64_t most);

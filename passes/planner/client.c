@@ -33,10 +33,10 @@ typedef struct Client {
 
 static volatile sig_atomic_t interrupted;
 
-static void on_interrupt(int number) {
-  (void)number;
-  interrupted = 1;
-}
+static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { ENDING_SIGNALS = sizeof ending_signals / sizeof *ending_signals };
+
+static void on_interrupt(int number) { interrupted = number; }
 
 static double now_seconds(void) {
   struct timespec now;
@@ -348,15 +348,16 @@ static void conclude(Client *client, int status) {
 }
 
 static void run_planner(Client *client) {
+  struct sigaction action = {.sa_handler = on_interrupt}, before[ENDING_SIGNALS];
+  interrupted = 0;
+  for (int i = 0; i < ENDING_SIGNALS; i++) {
+    sigaction(ending_signals[i], NULL, &before[i]);
+    if (before[i].sa_handler != SIG_IGN) sigaction(ending_signals[i], &action, NULL);
+  }
   if (write_files(client) && start_child(client)) {
-    struct sigaction action = {.sa_handler = on_interrupt}, before;
-    interrupted = 0;
-    sigaction(SIGINT, &action, &before);
     read_stream(client);
     close(client->output);
-    int status = wait_for_child(client);
-    sigaction(SIGINT, &before, NULL);
-    conclude(client, status);
+    conclude(client, wait_for_child(client));
   } else {
     client->answer.exit = EXIT_NO_PLAN;
     fall_back(client);
@@ -364,6 +365,8 @@ static void run_planner(Client *client) {
   }
   if (client->graph_file) unlink(client->graph_file);
   if (client->incumbent_file) unlink(client->incumbent_file);
+  for (int i = 0; i < ENDING_SIGNALS; i++) sigaction(ending_signals[i], &before[i], NULL);
+  if (interrupted && interrupted != SIGINT) raise(interrupted);
 }
 
 static void run_simple(Client *client) {

@@ -202,6 +202,32 @@ END
   done
   run 4 "$reprise" compile trace.rp -o prog --cc=/nonexistent/cc; [ ! -e prog ] || fail "half-written program"
   ;;
+signals) # the planner and files for it end with the compiler, and so does the folder of a trial
+  mkdir temporary
+  printf '#!/bin/sh\necho $$ >started\nexec sleep 60\n' >slow.sh
+  printf '#!/bin/sh\necho $$ >started\nexec sleep 2\n' >slow_cc.sh
+  chmod +x slow.sh slow_cc.sh
+  # stopped SIGNAL EXPECTED_EXIT_CODE COMMAND...: the signal comes when a script has started
+  stopped() {
+    with=$1 expected=$2; shift 2
+    rm -f started
+    TMPDIR=$work/temporary env --default-signal=INT "$reprise" "$@" >out 2>err </dev/null &
+    until [ -s started ] || ! kill -0 $!; do sleep 0.1; done
+    kill -s "$with" $!
+    wait $!
+    code=$?
+    [ "$code" = "$expected" ] || fail "expected exit code $expected after SIG$with, found $code: $*"
+    [ -z "$(ls temporary)" ] || { fail "left after SIG$with: $(ls temporary)"; rm -rf temporary/*; }
+  }
+  for signal in INT:130 TERM:143 HUP:129; do
+    for command in "plan deep.rp --memory-budget=900KiB" "compile deep.rp --memory-budget=900KiB -o prog" "sweep deep.rp"; do
+      stopped ${signal%:*} ${signal#*:} $command --planner="$work/slow.sh"
+      kill -0 "$(cat started)" 2>/dev/null && fail "the planner of '$command' goes on after SIG${signal%:*}"
+    done
+    stopped ${signal%:*} ${signal#*:} verify trace.rp --cc="$work/slow_cc.sh"
+  done
+  [ ! -e prog ] || fail "a program was written"
+  ;;
 bitwise)
   python3 - <<'DATA'
 import random
