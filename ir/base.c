@@ -13,6 +13,15 @@ _Noreturn void die(const char *format, ...) {
   exit(EXIT_INTERNAL);
 }
 
+_Noreturn void die_out_of_memory(int64_t bytes) {
+  if (bytes > 0)
+    fprintf(stderr, "error: out of memory: %lld bytes more were needed\n", (long long)bytes);
+  else
+    fputs("error: out of memory\n", stderr);
+  fputs("This machine, or a limit set for this program (see ulimit -v), has no more.\n", stderr);
+  exit(EXIT_INTERNAL);
+}
+
 /* ---- checked arithmetic ---- */
 
 bool checked_add(int64_t a, int64_t b, int64_t *result) {
@@ -80,14 +89,14 @@ static char *block_bytes(MemoryBlock *block) { return (char *)block + align_size
 static MemoryBlock *create_block(int64_t capacity, MemoryBlock *previous) {
   int64_t bytes = add_sizes(capacity, align_size((int64_t)sizeof(MemoryBlock), OBJECT_ALIGNMENT));
   MemoryBlock *block = malloc((size_t)bytes);
-  if (!block) die("out of memory (%lld bytes)", (long long)bytes);
+  if (!block) die_out_of_memory(bytes);
   *block = (MemoryBlock){.previous = previous, .capacity = capacity};
   return block;
 }
 
 MemoryArena *memory_arena_create(void) {
   MemoryArena *arena = malloc(sizeof *arena);
-  if (!arena) die("out of memory");
+  if (!arena) die_out_of_memory(0);
   arena->block = create_block(FIRST_BLOCK_BYTES, NULL);
   return arena;
 }

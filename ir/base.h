@@ -29,6 +29,8 @@ typedef enum ExitCode {
 
 /* Reports a broken invariant on stderr and exits with EXIT_INTERNAL. Never for a fault of the user. */
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Says that memory is short, which is nobody's fault, and exits likewise. bytes: how many more were asked for; 0: unknown. */
+_Noreturn void die_out_of_memory(int64_t bytes);
 
 #define ASSERT(condition) \
   do { \

@@ -45,7 +45,7 @@ char *node_signature(MemoryArena *arena, const Graph *graph, const StorageTable 
   char *bytes;
   size_t length;
   FILE *text = open_memstream(&bytes, &length);
-  if (!text) die("out of memory");
+  if (!text) die_out_of_memory(0);
   fputs(op_info(node->op)->name, text);
   put_attributes(text, node->op, node->attributes);
   if (node->body) put_body(text, node->body);
@@ -53,7 +53,7 @@ char *node_signature(MemoryArena *arena, const Graph *graph, const StorageTable 
   fputs(" ->", text);
   for (int i = 0; i < node->output_count; i++) put_type(text, graph, table, node->outputs[i]);
   for (int i = 0; i < node->write_count; i++) put_type(text, graph, table, node->writes[i]);
-  if (fclose(text) != 0) die("out of memory");
+  if (fclose(text) != 0) die_out_of_memory(0);
   char *signature = memory_string_range(arena, bytes, (int64_t)length);
   free(bytes);
   return signature;
@@ -119,7 +119,7 @@ char *profile_text(const Profile *profile) {
     json_object_set_new(kernels, profile->index.keys[i], json_real(profile->times.items[profile->index.values[i]]));
   json_t *root = json_pack("{s:s, s:i, s:o}", "format", "reprise-profile", "version", 1, "kernels", kernels);
   char *dumped = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
-  if (!dumped) die("out of memory");
+  if (!dumped) die_out_of_memory(0);
   char *text = memory_format(profile->arena, "%s\n", dumped);
   free(dumped);
   json_decref(root);

@@ -326,7 +326,7 @@ static char *graph_text(DotWriter *writer) {
   char *bytes = NULL, *text;
   size_t length;
   FILE *file = open_memstream(&bytes, &length);
-  if (!file) die("out of memory");
+  if (!file) die_out_of_memory(0);
   if (agwrite(writer->root, file) != 0 || fclose(file) != 0) die("a graph could not be written to memory");
   text = memory_string(writer->arena, bytes);
   free(bytes);

@@ -92,7 +92,7 @@ static int print_summary_json(MemoryArena *arena, const Module *module, const Su
                 (json_int_t)module->train->nodes.count, "inputs", inputs, "persistents", parameters);
   char *text = json_dumps(root, JSON_INDENT(2));
   json_decref(root);
-  if (!text) die("out of memory");
+  if (!text) die_out_of_memory(0);
   puts(text);
   free(text);
   return EXIT_OK;

@@ -52,7 +52,7 @@ static void launch(float *a, float *b, float *c) {
 static Device *measure_device(MemoryArena *arena) {
   size_t bytes = (size_t)STREAM * sizeof(float);
   float *a = calloc(1, bytes), *b = calloc(1, bytes), *c = calloc(1, bytes);
-  if (!a || !b || !c) die("out of memory");
+  if (!a || !b || !c) die_out_of_memory(0);
   for (int i = 0; i < SIDE * SIDE; i++) a[i] = (float)i / SIDE, b[i] = 1;
   Device *device = NEW(arena, Device);
   device->name = "cpu";

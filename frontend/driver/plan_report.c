@@ -286,7 +286,7 @@ char *view_plan_text(MemoryArena *arena, const PlanView *view, bool compact) {
 static char *json_text(MemoryArena *arena, json_t *root) {
   char *dumped = json_dumps(root, JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15)), *text;
   json_decref(root);
-  if (!dumped) die("out of memory");
+  if (!dumped) die_out_of_memory(0);
   text = memory_format(arena, "%s\n", dumped);
   free(dumped);
   return text;
