@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Devices and pipes may have no end. */
+static const int64_t most_of_stream = INT64_C(1) << 28;
+
 char *file_read(MemoryArena *arena, const char *path, int64_t *length, const char **error) {
   bool standard = string_equal(path, "-");
   FILE *file = standard ? stdin : fopen(path, "rb");
@@ -15,8 +18,10 @@ char *file_read(MemoryArena *arena, const char *path, int64_t *length, const cha
   }
   ARRAY(char) text = {0};
   char chunk[65536];
+  struct stat information;
+  bool endless = fstat(fileno(file), &information) != 0 || !S_ISREG(information.st_mode);
   size_t got;
-  while ((got = fread(chunk, 1, sizeof chunk, file)) > 0) {
+  while ((!endless || text.count <= most_of_stream) && (got = fread(chunk, 1, sizeof chunk, file)) > 0) {
     while (text.capacity - text.count < (int64_t)got + 1) text.items = array_grow(arena, text.items, &text.capacity, 1);
     memcpy(text.items + text.count, chunk, got);
     text.count += (int64_t)got;
@@ -25,6 +30,10 @@ char *file_read(MemoryArena *arena, const char *path, int64_t *length, const cha
   if (!standard) fclose(file);
   if (fault) {
     *error = memory_format(arena, "cannot read '%s': %s", path, strerror(fault));
+    return NULL;
+  }
+  if (endless && text.count > most_of_stream) {
+    *error = memory_format(arena, "cannot read '%s': it goes on beyond 256 MiB and is no regular file", path);
     return NULL;
   }
   array_push(arena, &text, '\0');

@@ -65,6 +65,7 @@ help)
 check)
   run 0 "$reprise" check trace.rp; says "parameters  2 in 2 tensors"
   run 0 "$reprise" check -q trace.rp; silent
+  [ ! -c /dev/zero ] || { run 4 "$reprise" check /dev/zero; complains "goes on beyond 256 MiB"; }
   run 0 "$reprise" check --json trace.rp; python3 -m json.tool out >/dev/null || fail "check --json is not JSON"
   run 4 "$reprise" check none.rp; complains "none.rp"
   run 0 "$reprise" check deep.rp -D L=3; says "3,168"
