@@ -18,12 +18,13 @@ enum {
   SEARCH_WORK = 30000000, /* nodes x moves of a round of local search, at most */
   SEARCH_MOVES = 400,     /* moves per node of a round, at most */
   SEARCH_ROUNDS = 9,
+  ALL_SEARCH_WORK = 180000000,  /* of all rounds, counted by the runs of plans: less where much is recomputed */
   BISECTIONS = 12,              /* of the budget, when the smallest one is sought */
   ILP_WINDOW = 20,              /* grid points, at most */
   ILP_SIZE = 9000,              /* grid points x forward nodes: the window of large graphs is smaller */
   MOST_ILP_NODES = 1500,        /* nodes of a graph for the integer program */
   ILP_NODES = 2000,             /* branch-and-bound nodes by default */
-  ILP_WORK = 250000000,         /* of the integer program (mip.h) */
+  ILP_WORK = 110000000,         /* of the integer program (mip.h) */
   BOUND_NODES = 2000,           /* branch-and-bound nodes of a lower bound, at most */
   BOUND_WORK = 150000000,       /* of a lower bound, at most */
   BOUND_WORK_PER_NODE = 800000, /* forward node */
@@ -261,12 +262,14 @@ static int patience(const Solver *solver) {
 /* A short round of local search, then whole ones from the best plan, with the integer program after the second. */
 static void search_rounds(Solver *solver) {
   static const double heats[] = {1.0, 0.5, 2.0, 1.0, 0.3};
+  int64_t work = 0;
   int idle = 0;
-  for (uint64_t round = 1; round <= SEARCH_ROUNDS && !done(solver); round++) {
+  for (uint64_t round = 1; round <= SEARCH_ROUNDS && work < ALL_SEARCH_WORK && !done(solver); round++) {
     double before = best_cost(solver);
+    int64_t moves = round == 1 ? round_moves(solver) / 4 : round_moves(solver);
+    work += moves * (solver->runs.count + 100);
     say(solver, "local search");
-    try_search(solver, solver->options->budget, round, heats[round % 5],
-               round == 1 ? round_moves(solver) / 4 : round_moves(solver));
+    try_search(solver, solver->options->budget, round, heats[round % 5], moves);
     if (round == 1) start_bounds(solver);
     if (!done(solver)) take_bound(solver);
     if (round == 2 && !done(solver) && solver->graph->nodes.count <= MOST_ILP_NODES && gap_of(solver) > worthwhile_gap)
