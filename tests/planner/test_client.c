@@ -300,7 +300,9 @@ static void test_little_memory(void **state) {
       assert_string_equal(answer.plan->stopped_by, answer.note);
     failed += answer.note != NULL;
   }
-#ifndef REPRISE_RESERVES_ADDRESSES
+#ifdef REPRISE_RESERVES_ADDRESSES
+  (void)failed;
+#else
   assert_true(failed > 0);
 #endif
   memory_arena_destroy(arena);
