@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds the project and runs all tests that must hold on every commit: first as released with gcc, then those that run in one
-# process, and the commands that do not compile programs, with clang under AddressSanitizer and UndefinedBehaviorSanitizer, then unit tests of the release build under valgrind.
+# Builds the project and runs all tests that must hold on every commit: first as released with gcc, then, with clang under
+# AddressSanitizer and UndefinedBehaviorSanitizer, those that run in one process and the commands that compile no program, then
+# unit tests of the release build under valgrind.
 # Installs missing Debian packages first.
 #   sh tests/run.sh            all three
 #   sh tests/run.sh release    only the first;  sanitize, valgrind: only that one (valgrind needs the release build)
