@@ -1,7 +1,6 @@
 /* codegen/link.c - runs the C compiler on an emitted program and links it with the runtime. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/text.h"
+#include "ir/signals.h"
 
 extern char **environ;
 
@@ -195,31 +195,15 @@ static void remove_temporaries(const Link *link) {
 
 /* ---- signals ---- */
 
-static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
-enum { ENDING_SIGNALS = sizeof ending_signals / sizeof *ending_signals };
 static const Link *linking; /* what the handler removes */
-static struct sigaction before[ENDING_SIGNALS];
-
-static void restore_signals(void) {
-  for (int i = 0; i < ENDING_SIGNALS; i++) sigaction(ending_signals[i], &before[i], NULL);
-}
+static SignalWatch watch;
 
 /* Only calls that may be made in a signal handler. What handled the signal before sees it next. */
 static void end_linking(int number) {
   if (linking->child) kill(linking->child, SIGTERM);
   remove_temporaries(linking);
-  restore_signals();
+  restore_ending_signals(&watch);
   raise(number);
-}
-
-/* Signals that are ignored stay so. */
-static void watch_signals(const Link *link) {
-  struct sigaction action = {.sa_handler = end_linking};
-  linking = link;
-  for (int i = 0; i < ENDING_SIGNALS; i++) {
-    sigaction(ending_signals[i], NULL, &before[i]);
-    if (before[i].sa_handler != SIG_IGN) sigaction(ending_signals[i], &action, NULL);
-  }
 }
 
 static bool write_and_compile(Link *link, const char *source, int64_t length) {
@@ -250,9 +234,10 @@ bool link_executable(const char *source, int64_t length, const char *output, con
   *exit_code = EXIT_OK;
   *error = NULL;
   if (!find_runtime(&link) || !check_output(&link) || !make_folder(&link)) return false;
-  watch_signals(&link);
+  linking = &link;
+  watch_ending_signals(&watch, end_linking);
   bool linked = write_and_compile(&link, source, length);
   remove_temporaries(&link);
-  restore_signals();
+  restore_ending_signals(&watch);
   return linked;
 }

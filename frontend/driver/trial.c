@@ -2,7 +2,6 @@
 #include "frontend/driver/trial.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -10,15 +9,14 @@
 
 #include "frontend/driver/model_inputs.h"
 #include "frontend/driver/npy.h"
+#include "ir/signals.h"
 
 extern char **environ;
 
 enum { MOST_ARGUMENTS = 16 };
 
-static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
-enum { ENDING_SIGNALS = sizeof ending_signals / sizeof *ending_signals };
 static Trial *open_now; /* what the signal handler removes */
-static struct sigaction before[ENDING_SIGNALS];
+static SignalWatch watch;
 
 static void remove_folder(const Trial *trial) {
   for (const char **file = trial->files; *file; file++) unlink(*file);
@@ -29,18 +27,8 @@ static void remove_folder(const Trial *trial) {
 static void end_trial(int number) {
   if (open_now->child) kill(open_now->child, SIGTERM);
   remove_folder(open_now);
-  signal(number, SIG_DFL);
+  restore_ending_signals(&watch);
   raise(number);
-}
-
-/* Signals that are ignored stay so. */
-static void watch_signals(Trial *trial) {
-  struct sigaction action = {.sa_handler = end_trial};
-  open_now = trial;
-  for (int i = 0; i < ENDING_SIGNALS; i++) {
-    sigaction(ending_signals[i], NULL, &before[i]);
-    if (before[i].sa_handler != SIG_IGN) sigaction(ending_signals[i], &action, NULL);
-  }
 }
 
 char *trial_path(const Trial *trial, const char *name) {
@@ -71,13 +59,14 @@ bool open_trial(Trial *trial, const Options *options, const Graph *train) {
     return false;
   }
   list_files(trial);
-  watch_signals(trial);
+  open_now = trial;
+  watch_ending_signals(&watch, end_trial);
   return true;
 }
 
 void close_trial(Trial *trial) {
   remove_folder(trial);
-  for (int i = 0; i < ENDING_SIGNALS; i++) sigaction(ending_signals[i], &before[i], NULL);
+  restore_ending_signals(&watch);
 }
 
 /* A reader of the made-up data of one input. */

@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "ir/signals.h"
 #include "passes/planner/memory_limit.h"
 #include "passes/planner/plan_json.h"
 #include "passes/planner/replay.h"
@@ -32,9 +32,6 @@ typedef struct Client {
 } Client;
 
 static volatile sig_atomic_t interrupted;
-
-static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
-enum { ENDING_SIGNALS = sizeof ending_signals / sizeof *ending_signals };
 
 static void on_interrupt(int number) { interrupted = number; }
 
@@ -348,12 +345,9 @@ static void conclude(Client *client, int status) {
 }
 
 static void run_planner(Client *client) {
-  struct sigaction action = {.sa_handler = on_interrupt}, before[ENDING_SIGNALS];
+  SignalWatch watch;
   interrupted = 0;
-  for (int i = 0; i < ENDING_SIGNALS; i++) {
-    sigaction(ending_signals[i], NULL, &before[i]);
-    if (before[i].sa_handler != SIG_IGN) sigaction(ending_signals[i], &action, NULL);
-  }
+  watch_ending_signals(&watch, on_interrupt);
   if (write_files(client) && start_child(client)) {
     read_stream(client);
     close(client->output);
@@ -365,7 +359,7 @@ static void run_planner(Client *client) {
   }
   if (client->graph_file) unlink(client->graph_file);
   if (client->incumbent_file) unlink(client->incumbent_file);
-  for (int i = 0; i < ENDING_SIGNALS; i++) sigaction(ending_signals[i], &before[i], NULL);
+  restore_ending_signals(&watch);
   if (interrupted && interrupted != SIGINT) raise(interrupted);
 }
 
