@@ -3,23 +3,7 @@
 # Each check says what it expected; the script goes on after a failure and exits with 1 at the end.
 set -u
 group=$1 reprise=$2 source=$3 build=$4 shared=$5
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failures=0
-
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
-
-# run EXPECTED_EXIT_CODE COMMAND...: output in files out and err
-run() {
-  expected=$1; shift
-  "$@" >out 2>err </dev/null
-  code=$?
-  [ "$code" = "$expected" ] || { fail "expected exit code $expected, found $code: $*"; sed 's/^/    /' err | head -n 8; }
-}
-says() { grep -q -e "$1" out || { fail "expected '$1' on standard output"; head -n 5 out; }; }
-complains() { grep -q -e "$1" err || { fail "expected '$1' on standard error"; head -n 5 err; }; }
-silent() { [ ! -s out ] || fail "expected nothing on standard output"; }
+. "$(dirname "$0")/../checks.sh"
 
 cat >trace.rp <<'MODEL'
 model Trace(x: []) {
@@ -272,4 +256,4 @@ install)
   ;;
 *) echo "unknown group $group"; exit 1 ;;
 esac
-[ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
+finish_checks

@@ -3,20 +3,7 @@
 # Odd surroundings and odd models: pipes and full devices as outputs, closed streams, states that change places.
 set -u
 reprise=$1
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failures=0
-
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
-run() { # EXPECTED_EXIT_CODE COMMAND...: output in files out and err
-  expected=$1; shift
-  "$@" >out 2>err </dev/null
-  code=$?
-  [ "$code" = "$expected" ] || { fail "expected exit code $expected, found $code: $*"; head -n 8 err; }
-}
-says() { grep -q -e "$1" out || { fail "expected '$1' on standard output"; head -n 5 out; }; }
-complains() { grep -q -e "$1" err || { fail "expected '$1' on standard error"; head -n 5 err; }; }
+. "$(dirname "$0")/../checks.sh"
 
 cat >swap.rp <<'MODEL'
 model Swap(x: [2, 2]) {
@@ -85,4 +72,4 @@ fi
 cmp -s code.c open.c || fail "closed streams: what is printed went into a file"
 ./swap --steps 2 --save closed.st --log closed.log <&- >&- 2>&-
 cmp -s closed.st swap.st 2>/dev/null || [ ! -e closed.st ] || fail "closed streams: what is printed went into the weights"
-[ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
+finish_checks

@@ -3,21 +3,7 @@
 # What people read: no line wider than a page, no blanks at line ends, advice that fits the model, answers that say what to do.
 set -u
 reprise=$1 source=$2
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failures=0
-
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
-# run EXPECTED_EXIT_CODE COMMAND...: output in files out and err
-run() {
-  expected=$1; shift
-  "$@" >out 2>err </dev/null
-  code=$?
-  [ "$code" = "$expected" ] || { fail "expected exit code $expected, found $code: $*"; head -n 8 err; }
-}
-says() { grep -q -e "$1" out || { fail "expected '$1' on standard output"; head -n 5 out; }; }
-complains() { grep -q -e "$1" err || { fail "expected '$1' on standard error"; cat err; }; }
+. "$(dirname "$0")/../checks.sh"
 never_says() { grep -e "$1" out err && fail "did not expect '$1'"; }
 tidy() {
   awk 'length($0) > 100 { print FILENAME ": " $0; bad = 1 } END { exit bad }' out err || fail "wider than 100 columns: $*"
@@ -90,4 +76,4 @@ run 0 "$reprise" compile $model --emit=c -o deep.c
 for flag in $(sed -n '1s/.*Compile with \(.*\)\./\1/p' deep.c); do
   grep -A3 '^    cc -O3' "$source/docs/program.md" | grep -q -e "$flag" || fail "docs/program.md compiles without $flag"
 done
-[ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
+finish_checks

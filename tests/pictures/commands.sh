@@ -3,23 +3,8 @@
 # Pictures as a user asks for them. Groups: files, report, explain, layouts (slow), browser (needs chromium).
 set -u
 group=$1 reprise=$2 source=$3 shared=$4
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failures=0
+. "$(dirname "$0")/../checks.sh"
 graphs=$source/tests/pictures/graphs
-
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
-# run EXPECTED_EXIT_CODE COMMAND...: output in files out and err
-run() {
-  expected=$1; shift
-  "$@" >out 2>err </dev/null
-  code=$?
-  [ "$code" = "$expected" ] || { fail "expected exit code $expected, found $code: $*"; sed 's/^/    /' err | head -n 8; }
-}
-says() { grep -q -e "$1" out || { fail "expected '$1' on standard output"; head -n 8 out; }; }
-complains() { grep -q -e "$1" err || { fail "expected '$1' on standard error"; head -n 5 err; }; }
-silent() { [ ! -s out ] || fail "expected nothing on standard output"; }
 well_formed() { python3 -c "import sys, xml.etree.ElementTree as e; e.parse(sys.argv[1])" "$1" || fail "$1 is not well-formed XML"; }
 planned() { "$reprise" plan "$graphs/digits.json" --memory-budget=170KiB --strategy=greedy "$@"; }
 # A layout gets five seconds of processor time.
@@ -189,4 +174,4 @@ document.title="sorted "+first+" "+second+" shown "+shown+" of "+t.tBodies[0].ro
   ;;
 *) fail "unknown group $group" ;;
 esac
-[ $failures = 0 ]
+finish_checks
