@@ -89,10 +89,11 @@ Compilation *compile_for_target(const Options *options, Module *module, int *cod
 
 int produce_sources(const Options *options, const Compilation *compilation, bool images, Produced *produced) {
   CodegenOptions codegen = {.cuda = &options->cuda};
-  PlanView view = {0};
   *produced = (Produced){0};
-  if (compilation->checkpoint) view = view_of_compilation(compilation);
-  if (compilation->checkpoint) codegen.plan_json = view_plan_text(options->arena, &view, false);
+  if (compilation->checkpoint) {
+    PlanView view = view_of_compilation(compilation);
+    codegen.plan_json = view_plan_text(options->arena, &view, false);
+  }
   if (options->target == &target_cuda) return produce_cuda(options, compilation, &codegen, images, produced);
   produced->host = emit_c_program(compilation, &codegen, options->arena, &produced->length);
   return produced->host ? EXIT_OK : EXIT_SOURCE_ERROR;

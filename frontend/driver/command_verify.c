@@ -186,6 +186,7 @@ static bool compare_gradients(Verification *v, double *worst, const char **where
   RpTensorFile file;
   RpStatus status = {0};
   const Graph *graph = v->module->train;
+  double scale = smallest_scale(v);
   bool complete = true;
   *worst = 0;
   if (!rp_tensors_open(&file, trial_path(&v->trial, "gradients.safetensors"), &status)) return false;
@@ -195,7 +196,7 @@ static bool compare_gradients(Verification *v, double *worst, const char **where
     for (int64_t e = 0; e < file.count; e++) {
       double difference;
       if (!string_equal(file.entries[e].name, name)) continue;
-      found = compare_tensor(v, &file, &file.entries[e], &v->first[g], smallest_scale(v), &difference);
+      found = compare_tensor(v, &file, &file.entries[e], &v->first[g], scale, &difference);
       if (found && !(difference <= *worst)) *worst = difference, *where = graph->gradients.items[g].name;
     }
     if (!found) *where = graph->gradients.items[g].name;
